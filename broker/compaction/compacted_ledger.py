@@ -35,7 +35,7 @@ class CompactedRun:
     run: EntryRun
     missing: BitMap
     next_index: int
-    """Of the entry of the compacted ledger that comes after."""
+    """Index of the next entry of the compacted ledger."""
 
 
 @dataclass(frozen=True, slots=True)

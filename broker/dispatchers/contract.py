@@ -112,7 +112,7 @@ class EntriesRead:
     is_last: bool = False
     """The run ends at `last_confirmed` as it is now: reading on waits for EntriesAvailable. A hint that saves an empty read."""
     deliver_times: "array[int] | None" = None
-    """Where `Dispatcher.needs_deliver_times` and something in the run has one (`wire.kernels.delivery_times.deliver_times`)."""
+    """Times where `Dispatcher.needs_deliver_times` and an entry has one (`wire.kernels.delivery_times.deliver_times`)."""
     wall_ms: int = 0
     """The time of day, in milliseconds since the epoch, where there are `deliver_times`."""
 
@@ -290,7 +290,7 @@ class Read:
     entries_max: int
     bytes_max: int
     is_replay: bool = False
-    """For statistics: these entries were read before."""
+    """Whether these entries were read before; for statistics."""
     picks: Picks | None = None
     """`ManagedLedger.pick(picks, bytes_max)` instead: entries that lie far apart, `entries_max` of them or fewer."""
 

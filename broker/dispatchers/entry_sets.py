@@ -195,4 +195,4 @@ def _ledger_id(item: tuple[int, BitMap]) -> int:
 
 _FIRST_LEDGER = -1 << 63
 _LARGEST_ENTRY_ID = (1 << 32) - 1
-"""Of a bitmap; a ledger rolls over long before."""
+"""Limit of a bitmap; a ledger rolls over long before."""

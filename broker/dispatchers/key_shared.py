@@ -58,7 +58,7 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
         self._due = EntrySet()
         """Before the reader's position, and to be dealt as if never seen: held back until now, or what nobody was there for."""
         self._due_unowned = EntrySet()
-        """Of these, what is for the slots of a consumer that is not there."""
+        """Those of them that are for the slots of a consumer that is not there."""
         self._begun = BegunSlots()
         self._due_read: int | None = None
         """The id of the last read that was for what is due."""

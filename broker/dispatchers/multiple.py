@@ -69,7 +69,7 @@ class MultipleConsumersDispatcher(Machine):
         self._reads_far = False
         """Most of what was read last is held back: permits do not say how much to read."""
         self._is_loading = False
-        """What is held back was stored and is being read: nothing new is read until then."""
+        """Whether stored held-back entries are being read: nothing new is read until then."""
 
     @property
     def needs_deliver_times(self) -> bool:  # type: ignore[override]  # of other dispatchers it is always the same

@@ -18,19 +18,19 @@ class DispatcherSettings:
     dispatcher_read_failure_backoff_max_time_in_ms: int = 60_000
     """The longest such wait."""
     max_unacked_messages_per_consumer: int = 50_000
-    """At it a consumer gets nothing more until it is down to half."""
+    """Maximum at which a consumer gets nothing more until it is down to half."""
     max_unacked_messages_per_subscription: int = 200_000
-    """At it a subscription delivers nothing more until it is down to half."""
+    """Maximum at which a subscription delivers nothing more until it is down to half."""
     is_delayed_delivery_deliver_at_time_strict: bool = False
     """False: what is due within a tick (delayedDeliveryTickTimeMillis) when it is read is delivered at once."""
     delayed_delivery_min_index_count_per_bucket: int = 50_000
     """Fewer delayed messages of a subscription are never stored beside the log, but read again after a restart; 0: none are."""
     delayed_delivery_max_indexes_per_bucket_snapshot_segment: int = 5_000
-    """Of such messages, in one entry of a ledger."""
+    """Such messages in one entry of a ledger."""
     delayed_delivery_max_num_buckets: int = -1
     """Ledgers for those of one subscription; more are put together. Up to 0: 64."""
     active_consumer_failover_delay_time_millis: int = 1000
-    """How long a new active consumer waits for a demoted one that may still be processing."""
+    """Time that a new active consumer waits for a demoted one that may still be processing."""
     subscription_key_shared_use_consistent_hashing: bool = True
     """Keys of a Key_Shared subscription are dealt by consistent hashing; else each new consumer takes half of another's
     range."""

@@ -27,7 +27,7 @@ class SharedDispatcher(MultipleConsumersDispatcher):
     _replay: EntrySet
     _turns: Turns
     _picked_to: Position | None
-    """Where the last pick ended: the next goes on from there, so that what is at the end has its turn."""
+    """End of the last pick: the next goes on from there, so that entries at the end have their turn."""
 
     def __init__(self, settings: DispatcherSettings) -> None:
         super().__init__(settings)

@@ -71,7 +71,7 @@ class SingleActiveDispatcher(Machine):
     _active: _Candidate | None
     _successor: _Candidate | None
     _last_delivered: Position | None
-    """By the active consumer since it became that."""
+    """Last delivery to the active consumer since it became that."""
 
     def __init__(self, settings: DispatcherSettings, *, is_failover: bool, partition_index: int = -1) -> None:
         super().__init__(settings)

@@ -37,6 +37,6 @@ class DispatcherState:
     delayed_bytes: int = 0
     delayed_buckets: int = 0
     read_position: Position | None = None
-    """Where it reads on; None: at the cursor's first unacknowledged entry."""
+    """Position where the dispatcher reads on; None: at the cursor's first unacknowledged entry."""
     is_waiting: bool = False
-    """It has read all there is."""
+    """Whether the dispatcher has read all there is."""

@@ -138,7 +138,7 @@ class TopicPolicies:
     dispatch_rate: DispatchRate | None = None
     subscription_dispatch_rate: DispatchRate | None = None
     subscription_rates: Mapping[str, DispatchRate] = field(default_factory=dict)
-    """Of single subscriptions, by name; before `subscription_dispatch_rate`."""
+    """Rates of single subscriptions, by name; before `subscription_dispatch_rate`."""
     subscribe_rate: SubscribeRate | None = None
     max_producers: int | None = None
     max_consumers: int | None = None
@@ -161,14 +161,14 @@ class TopicPolicies:
     delayed_delivery_tick_ms: int | None = None
     delayed_delivery_max_delay_ms: int | None = None
     auto_topic_creation: AutoTopicCreation | None = None
-    """Of a namespace; a topic that is not there has no policies."""
+    """Policy of a namespace; a topic that is not there has no policies."""
     max_topics: int | None = None
-    """In a namespace."""
+    """Maximum in a namespace."""
     schema_compatibility: str | None = None
     """SchemaCompatibilityStrategy; this and what follows, the schemas' checks ask for."""
     schema_validation_enforced: bool | None = None
     auto_update_schema: bool | None = None
-    """Of a namespace: whether producers may bring new versions."""
+    """Policy of a namespace: whether producers may bring new versions."""
 
 
 NOTHING_SAID = TopicPolicies()
@@ -178,7 +178,7 @@ NOTHING_GOES = TopicPolicies(
     quotas={each: BacklogQuota() for each in QuotaType},
     inactive=InactiveTopicPolicy(False, InactiveMode.NO_SUBSCRIPTIONS, 0),
 )
-"""Of a topic whose own policies cannot be read: they may say that it is to be kept."""
+"""Policies of a topic whose own policies cannot be read: they may say that it is to be kept."""
 EXEMPT = TopicPolicies(
     message_ttl_seconds=0,
     quotas={each: BacklogQuota() for each in QuotaType},
@@ -197,7 +197,7 @@ EXEMPT = TopicPolicies(
     subscription_expiration_minutes=0,
     deduplication_enabled=False,
 )
-"""Of the system's own topics: nothing expires, nobody is held back or turned away."""
+"""Policies of the system's own topics: nothing expires, nobody is held back or turned away."""
 
 
 @record(frozen=True, slots=True)

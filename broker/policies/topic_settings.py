@@ -25,10 +25,10 @@ class TopicSettings:
     max_consumers_per_subscription: int = 0
     """Consumers that one subscription lets in."""
     max_unacked_messages_per_broker: int = 0
-    """Of Shared and Key_Shared subscriptions of all topics. At it those that have more than the share below get nothing more
-    until they are down to half of their share, or all together to half of this."""
+    """Maximum of Shared and Key_Shared subscriptions of all topics. At it those that have more than the share below get
+    nothing more until they are down to half of their share, or all together to half of this."""
     max_unacked_messages_per_subscription_on_broker_blocked: float = 0.16
-    """Of the maximum above; 0: neither holds."""
+    """Share of the maximum above; 0: neither holds."""
     encryption_require_on_producer: bool = False
     """Producers that do not encrypt their messages are refused."""
     allow_auto_subscription_creation: bool = True
@@ -38,15 +38,15 @@ class TopicSettings:
     acknowledgment_at_batch_index_level_enabled: bool = True
     """Single messages of a batch may be acknowledged; else a batch is delivered again until all of it is."""
     max_concurrent_non_persistent_message_per_connection: int = 1000
-    """Of what a connection brings at once for a non-persistent topic, more is dropped."""
+    """Messages at once from a connection for a non-persistent topic; more are dropped."""
     stats_update_frequency_in_secs: int = 60
-    """How often rates and averages of topics are computed."""
+    """Interval at which rates and averages of topics are computed."""
     ttl_duration_default_in_seconds: int = 0
     """The age at which a message that is not acknowledged is passed over, where no policy says otherwise. 0: never."""
     default_retention_time_in_minutes: int = 0
-    """How long acknowledged messages are kept, where no policy says otherwise. 0: not at all; -1: for ever."""
+    """Time that acknowledged messages are kept, where no policy says otherwise. 0: not at all; -1: for ever."""
     default_retention_size_in_mb: int = 0
-    """How much of acknowledged messages a topic keeps, where no policy says otherwise. 0: nothing; -1: everything."""
+    """Size of acknowledged messages that a topic keeps, where no policy says otherwise. 0: nothing; -1: everything."""
     backlog_quota_default_limit_bytes: int = -1
     """The backlog that a topic may have, where no policy says otherwise. 0 or less: no limit."""
     backlog_quota_default_limit_gb: float = -1
@@ -54,27 +54,27 @@ class TopicSettings:
     backlog_quota_default_limit_second: int = -1
     """The age that the oldest message of a backlog may have, where no policy says otherwise. 0 or less: no limit."""
     backlog_quota_default_retention_policy: str = QuotaPolicy.PRODUCER_REQUEST_HOLD.value
-    """What happens at these limits: producer_request_hold, producer_exception or consumer_backlog_eviction."""
+    """Action at these limits: producer_request_hold, producer_exception or consumer_backlog_eviction."""
     precise_time_based_backlog_quota_check: bool = False
     """The oldest message itself is read to know its age; else the age is that of its ledger."""
     broker_entry_metadata_interceptors: tuple[str, ...] = ()
-    """What is stored in front of each message: the broker's time, the message's index."""
+    """Metadata stored in front of each message: the broker's time, the message's index."""
     subscription_backlog_scan_max_time_ms: int = 120_000
-    """How long one analysis of a backlog over REST may take; it answers with what it has seen by then."""
+    """Longest analysis of a backlog over REST; the answer has the entries that were seen by then."""
     subscription_backlog_scan_max_entries: int = 10_000
     """Entries that one analysis of a backlog looks at."""
     subscription_expiration_time_minutes: int = 0
-    """How long a subscription without consumers is kept; 0 for ever."""
+    """Time that a subscription without consumers is kept; 0 for ever."""
     broker_delete_inactive_topics_enabled: bool = True
     """Topics that nobody uses are deleted, unless their retention keeps them."""
     broker_delete_inactive_topics_mode: str = InactiveMode.NO_SUBSCRIPTIONS.value
-    """What counts as unused: delete_when_no_subscriptions, or delete_when_subscriptions_caught_up."""
+    """Definition of unused: delete_when_no_subscriptions, or delete_when_subscriptions_caught_up."""
     broker_delete_inactive_topics_frequency_seconds: int = 60
-    """How often it is looked for topics that nobody uses."""
+    """Interval of looks for unused topics."""
     broker_delete_inactive_topics_max_inactive_duration_seconds: int | None = None
     """None: as often as it is looked for."""
     broker_publisher_throttling_max_message_rate: int = 0
-    """Of all topics together, as is the next; 0: no limit, as for the other rates."""
+    """Rate of all topics together, as is the next; 0: no limit, as for the other rates."""
     broker_publisher_throttling_max_byte_rate: int = 0
     """Bytes a second that all topics of this broker together take."""
     max_publish_rate_per_topic_in_messages: int = 0
@@ -82,7 +82,7 @@ class TopicSettings:
     max_publish_rate_per_topic_in_bytes: int = 0
     """Bytes a second that one topic takes, where no policy says otherwise."""
     dispatch_throttling_rate_in_msg: int = 0
-    """Of all topics together, as is the next."""
+    """Rate of all topics together, as is the next."""
     dispatch_throttling_rate_in_byte: int = 0
     """Bytes a second that all topics of this broker together deliver."""
     dispatch_throttling_rate_per_topic_in_msg: int = 0
@@ -104,7 +104,7 @@ class TopicSettings:
     delayed_delivery_enabled: bool = True
     """False: messages with a delivery time are delivered at once."""
     delayed_delivery_tick_time_millis: int = 1000
-    """How late such a message may be; a tenth of it in rest."""
+    """Longest lateness of such a message; a tenth of it in rest."""
     delayed_delivery_max_delay_in_millis: int = 0
     """A message that is to be delivered later than so long after its publish time is refused; 0: none is."""
     subscribe_throttling_rate_per_consumer: int = 0
@@ -114,7 +114,7 @@ class TopicSettings:
     transaction_buffer_snapshot_max_transaction_count: int = 1000
     """Transactions that end on a topic between snapshots of the aborted ones, at most."""
     transaction_buffer_snapshot_min_time_in_millis: int = 5000
-    """How often it is looked whether a snapshot is due."""
+    """Interval of looks whether a snapshot is due."""
     transaction_buffer_segmented_snapshot_enabled: bool = False
     """Snapshots in segments with an index (PIP-196); a list of more than a megabyte is written so all the same."""
     transaction_buffer_snapshot_segment_size: int = 262_144
@@ -130,7 +130,7 @@ class TopicSettings:
     broker_deduplication_snapshot_frequency_in_seconds: int = 120
     """0: no snapshots by time. Any other value: they are taken when they are due."""
     broker_deduplication_producer_inactivity_timeout_minutes: int = 360
-    """How long names are remembered that nobody uses; 0: as long as there is room."""
+    """Time that unused names are remembered; 0: as long as there is room."""
 
     def _check_deliveries(self) -> None:
         if not 0 <= self.max_unacked_messages_per_subscription_on_broker_blocked <= 1:

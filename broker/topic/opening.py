@@ -16,7 +16,7 @@ from .topic import PersistentTopic
 from .transactions.snapshot_store import SnapshotStore
 
 SnapshotsOf = Callable[[str], SnapshotStore | None]
-"""Where the snapshots of a topic's aborted transactions are; None: it takes no transactions."""
+"""Store of the snapshots of a topic's aborted transactions; None: the topic takes no transactions."""
 
 
 def no_snapshots(topic: str) -> SnapshotStore | None:

@@ -44,7 +44,7 @@ from .upkeep.upkeep import Upkeep
 
 _log = logging.getLogger(__name__)
 _DRAIN_SECONDS_MAX = 5.0
-"""How long unloading waits for messages on their way to the log; later ones the client sends again."""
+"""Longest wait of unloading for messages on their way to the log; clients send later ones again."""
 
 
 class PersistentTopic:

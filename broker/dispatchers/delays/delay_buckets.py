@@ -17,9 +17,9 @@ from .delays import Delays
 BUCKETS_MAX = 64
 """Each is a property of the cursor: beyond it neighbours are put together."""
 MERGED_MAX = 4
-"""At a time, as Apache does."""
+"""Buckets merged at a time, as in Apache."""
 ENTRIES_MAX = 1_000_000
-"""In a bucket: what names its entries has to fit one entry of a ledger."""
+"""Entries in a bucket: their names have to fit one entry of a ledger."""
 _SHARES_MIN, _SHARES_MAX = 16, 48
 """The next bucket has a sixteenth of all that waits; at most that much is read from the log after a crash."""
 _ENTRIES_USUAL = 300_000

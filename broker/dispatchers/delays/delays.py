@@ -23,7 +23,7 @@ from .delayed_part import DelayedPart
 ENTRIES_MAX = 50_000_000
 """Waiting at once; at it nothing more is read."""
 TICKS_MAX = 1 << 31
-"""How far ahead an entry is kept; what is due later is looked at again then."""
+"""Longest time ahead that an entry is kept; entries due later are looked at again then."""
 _PIECE = 1 << 16
 _NUMBERS_MAX = 1 << 16
 _STALE_MIN = 1 << 16
@@ -38,12 +38,12 @@ class Delays:
         self._base_ms = 0
         self._buckets: dict[int, array[int]] = {}
         self._keys_min: list[int | None] = [None] * LEVELS
-        """By level, the key of the first bucket; None where there is none."""
+        """Key of the first bucket of each level; None where there is none."""
         self._items = 0
         self._waiting = EntrySet()
         self._count = 0
         self._numbers: dict[int, dict[int, int]] = {}
-        """By ledger and upper half of the entry id: what stands for them in an item."""
+        """Number that stands in an item for a ledger and the upper half of an entry id."""
         self._places: dict[int, tuple[int, int]] = {}
         self._numbers_given = 0
         self._spent: set[int] = set()

@@ -28,7 +28,7 @@ class BegunSlots:
 
     def __init__(self) -> None:
         self._begun: dict[str, _Begun] = {}
-        """By the uuid of the message."""
+        """Begun messages by uuid."""
         self._uuids: dict[Position, str] = {}
         self._firsts = EntrySet()
         """The positions in `_uuids`."""

@@ -31,9 +31,9 @@ class Keys:
         self._holders: dict[int, int] = {}
         self._waiting: dict[int, int] = {}
         self._ready: dict[int, EntrySet] = {}
-        """By owner; NOBODY for slots without one."""
+        """Waiting entries by owner; NOBODY for slots without one."""
         self._blocked: dict[int, EntrySet] = {}
-        """By slot; the slots whose holder is not the owner, and of which entries wait."""
+        """Waiting entries by slot, for slots whose holder is not the owner."""
         self._waiting_entries = 0
 
     @property

@@ -36,7 +36,7 @@ class Readable:
         self.costs = costs
         """Permits that each takes, None where each takes one."""
         self.ack_sets = ack_sets
-        """By index in the run."""
+        """Ack sets by index in the run."""
         self._cumulative: list[int] | None = None
 
     def __len__(self) -> int:

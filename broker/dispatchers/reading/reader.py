@@ -18,7 +18,7 @@ class Reader(ReaderRow):
     __slots__ = ("_read_id", "_settings", "_was_told_of_more")
 
     position: Position | None
-    """Where the next read that is no replay starts; None: at the cursor's first unacknowledged entry."""
+    """Start of the next read that is no replay; None: the cursor's first unacknowledged entry."""
     _outstanding: Read | None
 
     def __init__(self, settings: DispatcherSettings) -> None:

@@ -38,12 +38,12 @@ from .loading import IndexLoader
 from .storage import BucketContent, BucketTooLarge, custom_metadata
 
 CHECK_SECONDS = 1.0
-"""How often it is looked whether there is something to write or to delete, while anything waits."""
+"""Interval of looks for buckets to write or to delete, while entries wait."""
 RETRY_SECONDS = 30.0
 QUIET_SECONDS = 60.0
-"""How long less than a whole bucket stays unwritten."""
+"""Time that less than a whole bucket stays unwritten."""
 FINISH_SECONDS_MAX = 5.0
-"""So long at most a polite end waits for what is in no bucket yet: it is read from the log otherwise."""
+"""Longest wait of a polite end for entries that are in no bucket yet: they are read from the log otherwise."""
 
 _log = logging.getLogger(__name__)
 
@@ -78,7 +78,7 @@ class DelayedIndex:
     ) -> None:
         self.buckets: list[Bucket] = []
         self._useless: dict[str, int] = {}
-        """By key, the ledgers of buckets that are to be deleted."""
+        """Ledgers of buckets to be deleted, by key."""
         self._stored_to = START
         self._stored_at = 0.0
         self._dispatcher = driver.dispatcher

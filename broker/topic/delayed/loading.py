@@ -43,12 +43,12 @@ class IndexLoader:
     ) -> None:
         self.good: list[Bucket] = []
         self.useless: dict[str, int] = {}
-        """By key, the ledgers of those that are gone or damaged."""
+        """Ledgers of buckets that are gone or damaged, by key."""
         self.end: Position | None = None
         """After the last entry that was found."""
         self.entries = 0
         self.seconds: dict[str, float] = {}
-        """By key, what it took to open and read each."""
+        """Seconds that opening and reading each bucket took, by key."""
         self._ledgers = ledgers
         self._log = log
         self._place = place

@@ -52,7 +52,7 @@ from .dispatch_ports import DispatchTarget, ReadableLog, ReadPlace, StoredIndex
 from .scanned_runs import ScannedRuns
 
 WAKE_SECONDS_MAX = 10.0
-"""How long a clock that was set forward may go unnoticed, while something waits for a time of day."""
+"""Longest time that a clock which was set forward may go unnoticed, while entries wait for a time of day."""
 READS_AT_ONCE_MAX = 16
 """Reads from memory in one go. What a reader who is far behind still needs then comes in the next turn of the loop."""
 
@@ -65,7 +65,7 @@ class DispatchDriver(DriverRow):
     dispatcher: Dispatcher
     targets: dict[ConsumerId, DispatchTarget]
     compacted: CompactedReading | None
-    """Of a consumer that wants what is compacted."""
+    """Compacted reading of a consumer that reads compacted."""
     on_unacked: Callable[[int], None] | None
     """Told how many messages are unacknowledged, where all subscriptions of the broker share a limit."""
     _cursor: ReadPlace
@@ -89,7 +89,7 @@ class DispatchDriver(DriverRow):
         self.targets = {}
         self.compacted = None
         self.index: StoredIndex | None = None
-        """Where what waits for its time is stored, too."""
+        """Store of delayed entries."""
         self.on_unacked = None
         self._ledger = ledger
         self._cursor = cursor

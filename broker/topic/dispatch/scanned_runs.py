@@ -25,7 +25,7 @@ class ScannedRuns:
     def __init__(self, decided: Callable[[EntryRun, RunMetadata], RunMetadata] | None = None) -> None:
         self._decided = decided
         self.unremembered = UnrememberedRuns(ask(self._scan))
-        """For runs of picked entries: another pick may begin and end where this one does."""
+        """Scan for runs of picked entries: another pick may begin and end where this one does."""
         self._metadata = _Memo[RunMetadata](ask(self._scan))
         self._key_hashes = _Memo["array[int]"](key_hashes)
         self._deliver_times = _Memo["array[int]"](deliver_times)

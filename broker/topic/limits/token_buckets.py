@@ -5,7 +5,7 @@ overshoot; what it was too much is waited for afterwards, and the mean is the ra
 """
 
 WAIT_SECONDS_MIN = 0.01
-"""So that a low limit does not wake for each token."""
+"""Shortest wait: a low limit does not wake for each token."""
 
 
 class TokenBucket:

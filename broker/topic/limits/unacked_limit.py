@@ -25,7 +25,7 @@ class BrokerUnacked:
         self.total = 0
         self.is_reached = False
         self._counts: dict[Sharer, int] = {}
-        """Of those that have any."""
+        """Sharers with unacknowledged messages."""
         self._held: dict[Sharer, None] = {}
         """Only while it is reached; about as many at most as there are shares in the limit."""
 

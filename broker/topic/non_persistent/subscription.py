@@ -22,7 +22,7 @@ class PassingSubscription(Subscription):
     def __init__(self, *parts: Any, **more: Any) -> None:
         super().__init__(*parts, **more)
         self.dropped_messages = 0
-        """That no consumer had permits for, or could be written to."""
+        """Messages that no consumer had permits for, or could be written to."""
         self.drop_rate = Rate()
         self._given_messages = 0
 

@@ -45,7 +45,7 @@ class ProducerAdmission:
     def __init__(self, topic: str, topic_epoch: int | None, *, producers_max: int = 0, same_address_max: int = 0) -> None:
         self._topic = topic
         self.producers_max = producers_max
-        """From the next that comes on; 0: no limit."""
+        """Maximum for producers that come from now on; 0: no limit."""
         self._same_address_max = same_address_max
         self._admitted: dict[str, _Member] = {}
         self._owner: _Member | None = None

@@ -17,7 +17,7 @@ from enum import Enum
 NOTHING = -1
 """The sequence id of a name that nothing is known of."""
 SLACK = 100
-"""So many names too many are borne before the oldest are let go of, so that each newcomer does not look for one."""
+"""Surplus of names that is kept before the oldest are forgotten, so that not each new one causes a search."""
 
 
 class Verdict(Enum):

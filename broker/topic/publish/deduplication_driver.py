@@ -88,7 +88,7 @@ class TopicDeduplication:
         self._changing: asyncio.Task[None] | None = None
         self._snapshot_timer: asyncio.TimerHandle | None = None
         self._snapshot_due = 0.0
-        """When the timer is; uvloop's timers that are due at once do not say it."""
+        """Time of the timer; uvloop's timers that are due at once do not say it."""
         self._purge_timer: asyncio.TimerHandle | None = None
         self._snapshot_at = 0.0
         self._settled: dict[str, asyncio.Future[None]] = {}

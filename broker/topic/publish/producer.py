@@ -92,7 +92,7 @@ class TopicProducer(ProducerRow):
         self._host = host
         self._sink = sink
         self.is_held = False
-        """It is sent away soon, and publishes nothing more."""
+        """Whether the producer is sent away soon, and publishes nothing more."""
         self._holds = 0
         """Rates that keep its connection from being read."""
         self._is_broken = False

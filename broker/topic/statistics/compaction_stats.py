@@ -25,9 +25,9 @@ class CompactionStats:
     succeeded: int = 0
     failed: int = 0
     duration_ms: int = 0
-    """Of all runs."""
+    """Duration of all runs."""
     read_bytes: int = 0
-    """By both phases, as is the rate."""
+    """Bytes that both phases read, as is the rate."""
     written_bytes: int = 0
     write_latencies: "array[int]" = field(default_factory=_no_latencies)
     """Entries of compacted ledgers by how long they took to be stored; LATENCY_BUCKETS_MS."""
@@ -36,7 +36,7 @@ class CompactionStats:
     """Bytes, as is the next."""
     write_rate: Rate = field(default_factory=Rate)
     compacted_entries: int = 0
-    """Of the compacted ledger, as is the next."""
+    """Entries of the compacted ledger, as is the next."""
     compacted_bytes: int = 0
 
     def read(self, size_bytes: int) -> None:

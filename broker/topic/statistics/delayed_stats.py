@@ -41,7 +41,7 @@ class IndexStats:
     loaded: int
     size_bytes: int
     operations: Mapping[str, OperationCounts]
-    """As they go on counting; only those that there were."""
+    """Counts that go on counting; only operations that there were."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,7 +30,7 @@ class PublisherStats:
     client_version: str
     metadata: Mapping[str, str]
     msg_drop_rate: float | None = None
-    """Of non-persistent topics alone, here and below."""
+    """Only non-persistent topics have it, here and below."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,16 +99,16 @@ class SubscriptionStats:
     msg_delayed: int = 0
     """Entries that wait for their delivery time; part of `msg_backlog`."""
     delayed_message_index_size_in_bytes: int = 0
-    """Of memory, for these; of a topic, for all its subscriptions."""
+    """Bytes of memory for these; of a topic, for all its subscriptions."""
     delayed_index: Sequence[IndexMetric] = ()
-    """Of what of them is stored; none where nothing was since it was loaded."""
+    """Stored part of them; empty where none was stored since it was loaded."""
     read_position: str = ""
-    """Where its dispatcher reads on; empty: at the first unacknowledged entry."""
+    """Position where its dispatcher reads on; empty: at the first unacknowledged entry."""
     is_waiting: bool = False
-    """Its dispatcher has read all there is."""
+    """Whether its dispatcher has read all there is."""
     msg_drop_rate: float | None = None
     pending_acks: PendingAckCounts | None = None
-    """As it goes on counting; None: no transaction has ended on it since it was loaded."""
+    """Counts that go on counting; None: no transaction has ended on it since it was loaded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +151,7 @@ class TopicStats:
     last_confirmed_position: str
     is_terminated: bool
     deduplication_status: str
-    """As Apache's MessageDeduplication.Status is written."""
+    """Status as Apache's MessageDeduplication.Status is written."""
     publishers: tuple[PublisherStats, ...]
     subscriptions: Mapping[str, SubscriptionStats]
     ongoing_txn_count: int = 0
@@ -160,9 +160,9 @@ class TopicStats:
     committed_txn_count: int = 0
     delayed_message_index_size_in_bytes: int = 0
     oldest_backlog_message_age_seconds: int = -1
-    """As of the last check of quotas; -1: not known, or no backlog."""
+    """Age at the last check of quotas; -1: not known, or no backlog."""
     quota_evictions: tuple[int, int] = (0, 0)
     """Checks of quotas that evicted something: by size, by age."""
     msg_drop_rate: float | None = None
     compaction: CompactionStats | None = None
-    """As it goes on counting; None: the topic was not compacted since it was loaded."""
+    """Stats that go on counting; None: the topic was not compacted since it was loaded."""

@@ -76,7 +76,7 @@ class PendingAckCounts:
     commits_failed: int = 0
     aborts_failed: int = 0
     commit_seconds: float = 0.0
-    """Of those that were committed, together."""
+    """Total of all committed transactions."""
 
     def ended(self, seconds: float, *, is_commit: bool) -> None:
         """Counts an end and the seconds that it took."""

@@ -85,13 +85,13 @@ class Subscription(SubscriptionRow):
         self.key_shared: KeySharedMeta | None = None
         self.mark_delete_advanced_ms = 0
         self.last_active_s = loop.time()
-        """Of the loop, since it was loaded: the last consumer left, or something was acknowledged."""
+        """Loop time, since it was loaded, when the last consumer left or something was acknowledged."""
         self.expired_entries = 0
         self.expired_rate = Rate()
         self.last_expire_ms = 0
         self.is_fenced = False
         self.gone = DeliveryCounters()
-        """What consumers got that are not here any more."""
+        """Deliveries to consumers that have left."""
         self._host = host
         self._policies = policies
         self._dispatcher_settings = dispatcher_settings

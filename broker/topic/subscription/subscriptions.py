@@ -88,7 +88,7 @@ class Subscriptions(SubscriptionsRow):
         self._clock = clock
         self._turn = asyncio.Lock()
         self.gone = DeliveryCounters()
-        """What consumers of subscriptions got that are there no more."""
+        """Deliveries to consumers of subscriptions that are gone."""
         self.consumers = ConsumerTotals()
         self.durable = DurableCursors()
         self._by_name = {}

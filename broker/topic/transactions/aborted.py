@@ -14,7 +14,7 @@ from wire.position import Position
 from wire.transactions import TxnId
 
 LOOSE_IDS_MAX = 4096
-"""Of transactions in a segment that is not sealed."""
+"""Maximum of transactions in a segment that is not sealed."""
 
 
 @dataclass(slots=True)
@@ -22,15 +22,15 @@ class AbortedSegment:
     """Transactions that were aborted one after the other; by coordinator."""
 
     last: Position
-    """Of their markers."""
+    """Position of their last marker."""
     ids: dict[int, BitMap64] = field(default_factory=dict)
     count: int = 0
     sequence_id: int | None = None
-    """Of a sealed one: its number among those of the topic."""
+    """Number of a sealed segment among those of the topic."""
     place: Position | None = None
-    """Where it is stored, once it is; only sealed ones are stored by themselves."""
+    """Position of the stored segment; only sealed ones are stored by themselves."""
     encoded: dict[str, bytes] = field(default_factory=dict)
-    """What whoever stores it has made of it, until it changes."""
+    """Encoding that the store has made of the segment, until the segment changes."""
 
     @property
     def last_id(self) -> TxnId:

@@ -36,7 +36,7 @@ class Ending(Enum):
     WRITE_MARKER = "write marker"
     NOTHING = "nothing"
     CONFLICT = "conflict"
-    """It has ended the other way."""
+    """The transaction has ended the other way."""
 
 
 class TransactionBuffer:
@@ -47,9 +47,9 @@ class TransactionBuffer:
         self.committed_count = self.aborted_count = 0
         """Since it was loaded."""
         self.low_water_marks: dict[int, int] = {}
-        """By coordinator: transactions up to it have ended everywhere."""
+        """Marks by coordinator: transactions up to the mark have ended everywhere."""
         self._open: OrderedDict[TxnId, _Open] = OrderedDict()
-        """In the order of their first messages."""
+        """Open transactions in the order of their first messages."""
         self._ended: OrderedDict[TxnId, TxnAction] = OrderedDict()
         """Lately, and how; messages of theirs that come now are too late."""
 

@@ -19,7 +19,7 @@ from ..statistics.transaction_facts import AckPlace
 _WORD = (1 << 64) - 1
 _ENDED_KEPT_MAX = 10_000
 BATCH_MESSAGES_MAX = 1 << 14
-"""Of a batch of which a part is acknowledged, where the ack set is shorter: an id of 20 bytes is kept as up to 2 KB."""
+"""Limit of a batch acknowledged in part, where the ack set is shorter: an id of 20 bytes is kept as up to 2 KB."""
 
 
 class Place(Protocol):
@@ -64,7 +64,7 @@ class TransactionAcks:
     individual: list[Acked] = field(default_factory=list)
     cumulative: Acked | None = None
     bits: dict[Position, int | None] = field(default_factory=dict)
-    """Of `individual`, by entry."""
+    """Messages of `individual`, by entry."""
 
     def entries(self) -> dict[int, BitMap]:
         """Entries of `individual`, by ledger."""
@@ -81,7 +81,7 @@ class PendingAcks:
         self.low_water_marks: dict[int, int] = {}
         self._open: OrderedDict[TxnId, TransactionAcks] = OrderedDict()
         self._whole: dict[int, BitMap] = {}
-        """By ledger: entries that are pending as a whole."""
+        """Entries that are pending as a whole, by ledger."""
         self._parts: dict[Position, _Part] = {}
         self._cumulative: TxnId | None = None
         self._ended: OrderedDict[TxnId, TxnAction] = OrderedDict()

@@ -30,7 +30,7 @@ from .pending_acks import Acked, PendingAcks, TransactionAcks, out_of_proportion
 from .pending_cursor import PendingCursor
 
 _ENTRIES_KEPT = 1000
-"""So many entries of the log before it is looked whether they are still needed."""
+"""Entries of the log between two looks whether they are still needed."""
 
 log = logging.getLogger(__name__)
 
@@ -57,7 +57,7 @@ class SubscriptionTransactions:
     ) -> None:
         self.pending = PendingAcks()
         self.cursor = PendingCursor(subscription.cursor, self.pending)
-        """What dispatchers go by: what is pending is as if it was acknowledged."""
+        """Cursor for dispatchers: pending messages are as if they were acknowledged."""
         self._subscription = subscription
         self._logs = logs
         self._failed = failed
@@ -66,13 +66,13 @@ class SubscriptionTransactions:
         self._is_recovered = not subscription.cursor.durable
         self._is_new = self._is_deleted = False
         self._began: dict[TxnId, Position] = {}
-        """Where in the log the first acknowledgement of each open transaction is, or a little before."""
+        """Position in the log of each open transaction's first acknowledgement, or a little before."""
         self._ending: dict[TxnId, asyncio.Future[Position]] = {}
         self._is_tidying = False
         self.counts: PendingAckCounts | None = None
         """None: no transaction has ended here since it was loaded."""
         self.recovery_ms = (0, 0)
-        """When it began and ended."""
+        """Times when recovery began and ended."""
 
     # ---- what is told of it
 

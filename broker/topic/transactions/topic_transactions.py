@@ -32,7 +32,7 @@ from .snapshot_store import SnapshotStore
 
 _REPLAY_ENTRIES, _REPLAY_BYTES = 1000, 4 << 20
 _REPLAYED_ENTRIES_MAX = 20_000
-"""So many entries without a transaction, and a snapshot is taken all the same, so that the next recovery is short."""
+"""Entries without a transaction after which a snapshot is taken all the same, so that the next recovery is short."""
 _NOT_STORED = ManagedLedgerTerminated, AppendRefused
 """Failures of an append after which the topic goes on, and the append is certainly not stored."""
 
@@ -61,7 +61,7 @@ class TopicTransactions:
         self.buffer = TransactionBuffer()
         self.committed = ReadCommitted(host.ledger, ask(self._limit))
         self.recovery_ms = (0, 0)
-        """When it began and ended."""
+        """Times when recovery began and ended."""
         self.last_snapshot_ms = 0
         self._host = host
         self._snapshots = snapshots
@@ -76,7 +76,7 @@ class TopicTransactions:
         self._changes = 0
         """Transactions that ended since the last snapshot."""
         self._max_read: Position | None = None
-        """As the last snapshot says."""
+        """Position of the last snapshot."""
         self._is_snapshotting = False
         self._timer: asyncio.TimerHandle | None = None
 

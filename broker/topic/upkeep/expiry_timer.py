@@ -18,7 +18,7 @@ from ports.logs import line
 log = logging.getLogger(__name__)
 
 SLACK_SECONDS = 0.5
-"""How long after the oldest message is due: what becomes due meanwhile goes with it, and all within a second."""
+"""Delay after the oldest message is due: messages that become due meanwhile go with it, and all within a second."""
 _RETRY_SECONDS_MAX = 60.0
 
 

@@ -43,7 +43,7 @@ class StoredTopicOperations:
         self._clock = clock
         self._cursors = CursorOperations(topic.ledger)
         self._oldest: tuple[Position, int] | None = None
-        """Where the oldest message of the backlog was when it was asked for last, and when it was published."""
+        """Position and publish time of the backlog's oldest message when it was asked for last."""
 
     @property
     def log(self) -> ManagedLedger:

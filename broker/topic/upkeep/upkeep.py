@@ -75,7 +75,7 @@ class Upkeep:
         self._clock = clock
         self._operations = CursorOperations(host.ledger)
         self._oldest_ms: int | None = None
-        """Of the backlog, as of the last check of quotas."""
+        """Oldest message of the backlog at the last check of quotas."""
         self.evictions = dict.fromkeys(QuotaType, 0)
         """Checks that evicted from a backlog, by the quota that was exceeded."""
         self._expiry = ExpiryTimer(host.name, ask(self._expire_and_look), tell(host.run_task), clock)
