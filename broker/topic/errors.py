@@ -1,4 +1,4 @@
-"""The one place where a failure of the managed ledger becomes what a client is told. Holds nothing."""
+"""Errors of topics as clients get them: failures of the managed ledger, and refusals of a topic. Holds nothing."""
 
 from broker.errors import BrokerError, ServerError
 from managed_ledger.contract import (
@@ -9,6 +9,7 @@ from managed_ledger.contract import (
     ManagedLedgerNotFound,
     ManagedLedgerTerminated,
 )
+from wire.transactions import TxnAction, TxnId
 
 _CODES: tuple[tuple[type[ManagedLedgerError], ServerError], ...] = (
     (ManagedLedgerTerminated, ServerError.TOPIC_TERMINATED),
@@ -35,3 +36,10 @@ def no_room(topic: str, reason: str) -> BrokerError:
 def topic_unavailable() -> BrokerError:
     """Apache's TopicFencedException: the client looks the topic up again."""
     return BrokerError(ServerError.SERVICE_NOT_READY, "Topic is temporarily unavailable")
+
+
+def require_same_end(txn_id: TxnId, before: TxnAction | None, action: TxnAction, where: str) -> None:
+    """`before`: how it has ended, None where it has not, or that is not known. BrokerError(TRANSACTION_CONFLICT)."""
+    if before not in (None, action):
+        was, be = ("aborted", "committed") if before is TxnAction.ABORT else ("committed", "aborted")
+        raise BrokerError(ServerError.TRANSACTION_CONFLICT, f"Transaction {txn_id} was {was} on {where}; it cannot be {be}")

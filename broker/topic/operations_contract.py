@@ -9,8 +9,7 @@ from wire.position import Position
 from wire.run import EntryRun
 
 from ..policies.policies import NOTHING_SAID, EffectivePolicies, TopicPolicies
-from .statistics.compaction_stats import CompactedLedgerFacts
-from .statistics.compaction_status import CompactionStatus
+from .statistics.compaction_stats import CompactedLedgerFacts, CompactionStatus
 
 
 @dataclass(frozen=True, slots=True)

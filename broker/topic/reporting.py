@@ -98,7 +98,7 @@ def topic_stats(
     created_ms: int,
     upkeep: Upkeep,
 ) -> TopicStats:
-    rates, counters = publishers.rates, publishers.counters
+    rates, counters, evictions = publishers.rates, publishers.counters, upkeep.quotas.evictions
     return TopicStats(
         msg_rate_in=rates.messages.per_second,
         msg_throughput_in=rates.bytes.per_second,
@@ -115,7 +115,7 @@ def topic_stats(
         backlog_quota_limit_size=upkeep.policies.size_quota.limit_bytes,
         backlog_quota_limit_time=upkeep.policies.age_quota.limit_seconds,
         oldest_backlog_message_age_seconds=upkeep.backlog_age_seconds(),
-        quota_evictions=(upkeep.evictions[QuotaType.DESTINATION_STORAGE], upkeep.evictions[QuotaType.MESSAGE_AGE]),
+        quota_evictions=(evictions[QuotaType.DESTINATION_STORAGE], evictions[QuotaType.MESSAGE_AGE]),
         publish_rate_limited_times=publishers.rate_limited_times,
         waiting_publishers=publishers.waiting_count,
         delayed_message_index_size_in_bytes=parts.delayed_bytes,

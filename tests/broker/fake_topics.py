@@ -22,8 +22,7 @@ from broker.topic.contract import (
 )
 from broker.topic.operations_contract import TopicOperations
 from broker.topic.sent_part import SentPart
-from broker.topic.statistics.compaction_stats import CompactedLedgerFacts
-from broker.topic.statistics.compaction_status import CompactionState, CompactionStatus
+from broker.topic.statistics.compaction_stats import CompactedLedgerFacts, CompactionState, CompactionStatus
 from broker.topic.statistics.topic_stats import TopicStats, TopicTraffic
 from broker.topic.statistics.transaction_facts import AckPlace, BufferFacts, InBufferFacts, InPendingAckFacts, PendingAckFacts
 from metadata.store import MetadataStore

@@ -1,9 +1,11 @@
-"""Counts of a topic's compactions since it was loaded (Apache: CompactionRecord), and the compacted ledger. Pure."""
+"""Status and counts of a topic's compactions since it was loaded (Apache: CompactionRecord), and the compacted ledger. Pure."""
 
 from array import array
 from bisect import bisect_left
 from dataclasses import dataclass, field
+from enum import StrEnum
 
+from broker.errors import BrokerError, ServerError
 from managed_ledger.meters import LATENCY_BUCKETS_MS
 
 from .rates import Rate
@@ -70,3 +72,27 @@ class CompactedLedgerFacts:
     ledger_id: int
     entries: int
     size_bytes: int
+
+
+class CompactionState(StrEnum):
+    """LongRunningProcessStatus.Status."""
+
+    NOT_RUN = "NOT_RUN"
+    RUNNING = "RUNNING"
+    SUCCESS = "SUCCESS"
+    ERROR = "ERROR"
+
+
+class CompactionUnderWay(BrokerError):
+    """One at a time."""
+
+    def __init__(self) -> None:
+        super().__init__(ServerError.NOT_ALLOWED, "Compaction already in progress")
+
+
+@dataclass(frozen=True, slots=True)
+class CompactionStatus:
+    """Status of the last run, or the one under way; `error` describes a failure, else it is empty."""
+
+    state: CompactionState = CompactionState.NOT_RUN
+    error: str = ""

@@ -20,10 +20,9 @@ from wire.transactions import TxnAction, TxnId
 
 from ..acknowledging import impossible
 from ..contract import Acknowledgement
-from ..errors import broker_error
+from ..errors import broker_error, require_same_end
 from ..statistics.transaction_facts import AckPlace, InPendingAckFacts, PendingAckCounts, PendingAckFacts
 from .logs import LogsOfItsOwn
-from .other_end import require_same_end
 from .pending_ack_log import PendingAckLog
 from .pending_ack_records import Acknowledged, Ended
 from .pending_acks import Acked, PendingAcks, TransactionAcks, out_of_proportion

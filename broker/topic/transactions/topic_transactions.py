@@ -21,12 +21,11 @@ from wire.run import EntryBatch, EntryRun, RunMetadata
 from wire.transactions import TxnAction, TxnId
 
 from ...policies.topic_settings import TopicSettings
-from ..errors import broker_error
+from ..errors import broker_error, require_same_end
 from ..statistics.transaction_facts import BufferFacts, InBufferFacts, SegmentFacts
 from .aborted import AbortedTransactions
 from .buffer import Ending, TransactionBuffer
 from .markers import marker, transaction_entries, without_aborted
-from .other_end import require_same_end
 from .read_committed import ReadCommitted
 from .snapshot_store import SnapshotStore
 

@@ -23,8 +23,13 @@ from wire.run import FLAG_MARKER, EntryRun
 from ...policies.topic_settings import TopicSettings
 from ..dispatch.scanned_runs import ScannedRuns
 from ..errors import broker_error
-from ..statistics.compaction_stats import CompactedLedgerFacts, CompactionStats
-from ..statistics.compaction_status import CompactionState, CompactionStatus, CompactionUnderWay
+from ..statistics.compaction_stats import (
+    CompactedLedgerFacts,
+    CompactionState,
+    CompactionStats,
+    CompactionStatus,
+    CompactionUnderWay,
+)
 from ..subscription.subscription import Subscription
 from ..subscription.subscriptions import Subscriptions
 from ..transactions.topic_transactions import TopicTransactions

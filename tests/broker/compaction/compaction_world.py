@@ -7,7 +7,7 @@ from broker.compaction.compacted_topic import COMPACTION_CURSOR
 from broker.dispatchers.settings import DispatcherSettings
 from broker.policies.topic_settings import TopicSettings
 from broker.topic.opening import PersistentTopics
-from broker.topic.statistics.compaction_status import CompactionState
+from broker.topic.statistics.compaction_stats import CompactionState
 from managed_ledger.contract import EARLIEST
 from tests.broker.compaction.messages import Seen, seen_in, single
 from tests.broker.topic.topic_world import TOPIC, ConsumerEnd, World

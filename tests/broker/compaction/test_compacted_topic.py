@@ -10,7 +10,7 @@ from broker.errors import BrokerError, ServerError
 from broker.policies.topic_settings import TopicSettings
 from broker.service.system_topics.event_log import ServedEventLog
 from broker.topic.contract import Acknowledgement, SubscriptionType
-from broker.topic.statistics.compaction_status import CompactionState
+from broker.topic.statistics.compaction_stats import CompactionState
 from managed_ledger.contract import EARLIEST
 from tests.broker.compaction.compaction_world import CompactedWorld, each, newest, published, seen_by
 from tests.broker.compaction.messages import batched, compacted_by_hand, single

@@ -9,7 +9,7 @@ import pytest
 
 from bookkeeper.ledgers import LedgerWriter
 from broker.compaction.compacted_topic import COMPACTION_CURSOR, LEDGER_PROPERTY
-from broker.topic.statistics.compaction_status import CompactionState
+from broker.topic.statistics.compaction_stats import CompactionState
 from managed_ledger.tasks import unbroken
 from tests.broker.compaction.compaction_world import CompactedWorld, newest
 from tests.broker.compaction.messages import single

@@ -9,7 +9,7 @@ from broker.compaction.compacted_topic import COMPACTION_CURSOR
 from broker.errors import BrokerError, ServerError
 from broker.policies.policies import TopicPolicies
 from broker.topic.contract import SubscriptionType
-from broker.topic.statistics.compaction_status import CompactionState
+from broker.topic.statistics.compaction_stats import CompactionState
 from broker.topic.upkeep.topic_operations import StoredTopicOperations
 from managed_ledger.contract import LATEST, ManagedLedgerError
 from tests.broker.compaction.compaction_world import CompactedWorld, each, published

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from broker.topic.statistics.compaction_status import CompactionState
+from broker.topic.statistics.compaction_stats import CompactionState
 from tests.broker.compaction.compaction_world import CompactedWorld, newest
 from tests.broker.compaction.messages import Single, batched, single
 from tests.broker.topic.topic_world import run, send_run

@@ -9,7 +9,7 @@ from broker.admin.stats.internal_stats import internal_stats_json
 from broker.admin.stats.topic_stats import topic_stats_json
 from broker.metrics_settings import MetricsSettings
 from broker.service.topic_name import TopicName
-from broker.topic.statistics.compaction_status import CompactionState
+from broker.topic.statistics.compaction_stats import CompactionState
 from tests.broker.compaction.compaction_world import CompactedWorld
 from tests.broker.compaction.messages import single
 from tests.broker.topic.topic_world import TOPIC, run

@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from broker.policies.topic_settings import TopicSettings
-from broker.topic.statistics.compaction_status import CompactionState
+from broker.topic.statistics.compaction_stats import CompactionState
 from broker.topic.transactions.snapshot_store import SnapshotStore
 from tests.broker.topic.topic_world import TOPIC, run
 from tests.broker.topic.transactions.transaction_world import TransactionWorld, send, text_of

@@ -17,7 +17,7 @@ from ....service.broker_service import BrokerService
 from ....service.errors import TopicElsewhere, TopicNotFound
 from ....service.topic_name import TopicName
 from ....topic.contract import Topic
-from ....topic.statistics.compaction_status import CompactionUnderWay
+from ....topic.statistics.compaction_stats import CompactionUnderWay
 from ...rest.answers import Refusal, json_answer, no_content
 from ...rest.each_partition import on_each_partition
 from ...rest.elsewhere import ask

@@ -142,7 +142,7 @@ def test_evictions_have_a_series_for_each_quota_from_the_first_on(quota: QuotaTy
         topic = await world.loaded(f"{NAME}/t")
         name = "pulsar_storage_backlog_quota_exceeded_evictions_total"
         assert not any(key.startswith(f"{name}{{") for key in await scrape(world))
-        topic.upkeep.evictions[quota] = 3
+        topic.upkeep.quotas.evictions[quota] = 3
         told = await scrape(world)
         other: Callable[[str], str] = {"size": "time", "time": "size"}.__getitem__
         assert told[f'{name}{{{T},quota_type="{label}"}}'] == 3

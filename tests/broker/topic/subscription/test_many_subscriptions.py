@@ -132,7 +132,7 @@ def test_what_a_topic_is_asked_for_all_the_time_costs_the_same_with_many_subscri
         world = TopicWorld(settings=settings)
         for number in range(count):
             await world.topic.subscriptions.create(f"s{number}", from_earliest=True)
-        world.topic.upkeep._oldest_ms = 0
+        world.topic.upkeep.quotas._oldest_ms = 0
         with Counter() as counter:
             ASKED[what](world.topic)
         found.append(counter.steps)
