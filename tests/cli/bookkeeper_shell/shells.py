@@ -22,7 +22,7 @@ def program(shell: str) -> str:
 
 
 def fish_offers(source: str, lines: Sequence[str], directory: Path) -> list[set[str]]:
-    """For each line, the words that begin with its last word."""
+    """Words offered for each line that begin with its last word."""
     file = directory / "completion.fish"
     file.write_text(source)
     asked = "".join(f"\ncomplete -C '{line}'\necho ==" for line in lines)
