@@ -34,15 +34,19 @@ from .routes.cluster.resource_quotas import ResourceQuotaRoutes
 from .routes.lookup import LookupRoutes
 from .routes.namespaces.backlogs import NamespaceBacklogRoutes
 from .routes.namespaces.bundles import BundleRoutes
+from .routes.namespaces.deletion import NamespaceDeletion
 from .routes.namespaces.namespaces import NamespaceRoutes
 from .routes.namespaces.permissions import PermissionRoutes
 from .routes.namespaces.policies import NamespacePolicyRoutes
 from .routes.namespaces.settings import NamespaceSettingRoutes
 from .routes.namespaces.tenants import TenantRoutes
 from .routes.namespaces.unloading import UnloadingRoutes
+from .routes.topic_policies.access import TopicPolicyAccess
 from .routes.topic_policies.topic_policies import TopicPolicyRoutes
 from .routes.topics.cursors import CursorRoutes
+from .routes.topics.facts import TopicFactRoutes
 from .routes.topics.non_persistent import NonPersistentRoutes
+from .routes.topics.properties import TopicPropertyRoutes
 from .routes.topics.schemas import SchemaRoutes
 from .routes.topics.subscriptions import SubscriptionRoutes
 from .routes.topics.topics import TopicRoutes
@@ -62,38 +66,45 @@ def admin_app(
     """All routes on one broker; `authorize` is asked before each. `coordinators`: of transactions, if there are any;
     `authentication`: whom it has let in and whom not."""
     dispatcher: Dispatcher
+    catalogue, lookup, lifecycle = service.catalogue, service.lookup, service.lifecycle
+    policies, schemas, settings = service.namespace_policies, service.schemas, service.settings
+    deletion = NamespaceDeletion(catalogue, lookup, lifecycle, schemas, store)
+    documents = TopicPolicyAccess(settings, catalogue, lifecycle, service.deletion, service.topic_policies)
     routes: list[Endpoint | BaseRoute] = [
         *AbsentRoutes().routes(),
-        *AffinityRoutes(service, store).routes(),
-        *BundleRoutes(service).routes(),
-        *BookieRoutes(service, store).routes(),
+        *AffinityRoutes(catalogue, policies, store).routes(),
+        *BundleRoutes(catalogue, lookup, service.splits).routes(),
+        *BookieRoutes(service.bookies_inside, store).routes(),
         *BrokerRoutes(service, store, version).routes(),
-        *BrokerStatsRoutes(service).routes(),
+        *BrokerStatsRoutes(catalogue, lookup, service.load, settings).routes(),
         *ClusterRoutes(store).routes(),
-        *CursorRoutes(service).routes(),
-        *IsolationRoutes(service, store).routes(),
-        *LookupRoutes(service).routes(),
+        *CursorRoutes(catalogue, lookup, lifecycle, schemas).routes(),
+        *IsolationRoutes(lookup, policies, store).routes(),
+        *LookupRoutes(catalogue, lookup).routes(),
         *MetricsRoutes(service, coordinators, authentication).routes(),
-        *NamespaceBacklogRoutes(service).routes(),
-        *NamespacePolicyRoutes(service).routes(),
-        *NamespaceRoutes(service, store).routes(),
-        *NamespaceSettingRoutes(service, store).routes(),
+        *NamespaceBacklogRoutes(catalogue, lookup, lifecycle).routes(),
+        *NamespacePolicyRoutes(catalogue, policies, settings.cluster_name).routes(),
+        *NamespaceRoutes(catalogue, lookup, policies, settings, deletion, store).routes(),
+        *NamespaceSettingRoutes(catalogue, policies, settings, store).routes(),
         *OpenApiRoutes(version, lambda: dispatcher.endpoints).routes(),
-        *PermissionRoutes(service).routes(),
-        *ResourceQuotaRoutes(service, store).routes(),
-        *SchemaRoutes(service).routes(),
-        *SubscriptionRoutes(service).routes(),
-        *TenantRoutes(service, store).routes(),
-        *UnloadingRoutes(service).routes(),
-        *TopicRoutes(service).routes(),
-        *TopicPolicyRoutes(service).routes(),
-        *TransactionRoutes(service, coordinators).routes(),
-        *TransactionStatRoutes(service, is_enabled=coordinators is not None).routes(),
-        *TransactionInternalRoutes(service, is_enabled=coordinators is not None).routes(),
+        *PermissionRoutes(policies).routes(),
+        *ResourceQuotaRoutes(catalogue, lookup, store).routes(),
+        *SchemaRoutes(schemas).routes(),
+        *SubscriptionRoutes(catalogue, lookup, lifecycle).routes(),
+        *TenantRoutes(settings, deletion, store).routes(),
+        *UnloadingRoutes(catalogue, lookup, lifecycle, service.load).routes(),
+        *TopicRoutes(catalogue, lookup, lifecycle, service.creation, service.deletion).routes(),
+        *TopicPropertyRoutes(catalogue, lookup, lifecycle, policies).routes(),
+        *TopicFactRoutes(catalogue, lookup, lifecycle, schemas).routes(),
+        *TopicPolicyRoutes(documents, policies, schemas).routes(),
+        *TransactionRoutes(catalogue, lookup, coordinators).routes(),
+        *TransactionStatRoutes(lifecycle, is_enabled=coordinators is not None).routes(),
+        *TransactionInternalRoutes(lookup, lifecycle, is_enabled=coordinators is not None).routes(),
     ]
-    routes += NonPersistentRoutes(service, [each for each in routes if isinstance(each, Endpoint)]).routes()
+    of_others = [each for each in routes if isinstance(each, Endpoint)]
+    routes += NonPersistentRoutes(catalogue, lookup, of_others).routes()
     handlers = {
-        TopicElsewhere: to_owner(service),
+        TopicElsewhere: to_owner(lookup),
         BrokerError: on_broker_error,
         MetadataError: on_metadata_error,
         Refusal: on_refusal,

@@ -27,6 +27,7 @@ from wire.run import HEADER_BYTES_CRC32C
 
 from ..errors import BrokerError, ServerError
 from ..security.authorization.callers import Caller
+from ..transaction.here import ParticipantsHere
 from . import replies
 from .access.command_needs import ANSWERED_AT_ONCE
 from .access.guard import SERVER_VERSION, Guard
@@ -39,7 +40,7 @@ from .producers.producers import Producers
 from .producers.publish_gate import PublishGate
 from .producers.receipts import Receipts
 from .requests.lookups import Lookups
-from .requests.schemas import Schemas
+from .requests.schemas import Schemas, SchemasOfTopics
 from .requests.topic_lists import TopicLists
 from .requests.transaction_ends import TransactionEnds
 from .requests.transactions import Transactions
@@ -74,15 +75,19 @@ class Connection(asyncio.BufferedProtocol):
         self._receipts = Receipts(self._gate)
         self._producers = Producers(self, server.service, settings, self._gate, self._receipts)
         self._consumers = Consumers(self, server.service, settings)
-        self._topic_lists = TopicLists(self, server.service)
+        self._topic_lists = TopicLists(self, server.service.catalogue, server.service.settings)
         self._families: tuple[Any, ...] = (
             self._producers,
             self._consumers,
             ConsumerRequests(self, self._consumers),
-            Lookups(self, server.service),
+            Lookups(self, server.service.lookup, server.service.creation, server.service.meters),
             self._topic_lists,
-            TransactionEnds(self, server.service, is_enabled=server.coordinators is not None),
-            Schemas(self, server.service),
+            TransactionEnds(
+                self,
+                ParticipantsHere(server.service.catalogue, server.service.lifecycle),
+                is_enabled=server.coordinators is not None,
+            ),
+            Schemas(self, SchemasOfTopics(server.service.schemas, server.service.deletion), server.service.lifecycle),
             Transactions(self, server.coordinators, server.security),
         )
         self._requests = RequestsUnderWay(changed, server.starts)

@@ -10,7 +10,7 @@ from wire.position import Position
 
 from ..errors import BrokerError, ServerError
 from ..schema.values import VersionedSchema, version_bytes
-from ..service.lookup.addresses import Advertised, Answer
+from ..service.addresses import Advertised, Answer
 from ..topic.contract import LastMessage
 
 NO_REQUEST = WORD_MAX

@@ -15,7 +15,7 @@ from metadata.followed_tree import FollowedTree
 from metadata.store import MetadataError, MetadataStore
 from ports.logs import line
 
-from ..service.lookup.addresses import BROKERS
+from ..service.addresses import BROKERS
 from .settings import ProxySettings
 
 log = logging.getLogger(__name__)

@@ -74,3 +74,10 @@ class NoSuchListener(BrokerError):
 
     def __init__(self, listener: str) -> None:
         super().__init__(ServerError.METADATA, f"the broker do not have {listener[:100]} listener")
+
+
+class TooManyLookups(BrokerError):
+    """A lookup above maxConcurrentLookupRequest. Over HTTP Apache answers 503."""
+
+    def __init__(self) -> None:
+        super().__init__(ServerError.TOO_MANY_REQUESTS, "Failed due to too many pending lookup requests")

@@ -1,27 +1,37 @@
-"""Names for producers that bring none: `<cluster>-<n>-<m>`, n new at each start (Apache's DistributedIdGenerator)."""
+"""Names of producers that bring none: `<cluster>-<n>-<m>`, with a new n at each start (Apache's DistributedIdGenerator)."""
 
 from metadata.store import MetadataStore, StoreFull
+
+from ..errors import BrokerError, ServerError
 
 _COUNTER = "/counters/producer-name/-"
 
 
 class ProducerNames:
-    """Never gives a name twice, over restarts and over brokers on one metadata store."""
+    """Generator of names that are unique over restarts and over all brokers on one metadata store."""
 
-    def __init__(self, cluster: str, instance: int) -> None:
-        self._prefix = f"{cluster}-{instance}-"
+    def __init__(self, store: MetadataStore, cluster: str) -> None:
+        self._store, self._cluster = store, cluster
+        self._prefix = ""
         self._next = 0
 
-    @classmethod
-    async def open(cls, store: MetadataStore, cluster: str, now_ms: int) -> "ProducerNames":
-        """Where the disk of the metadata is full the time stands in for the count, which never gets so far."""
+    @property
+    def are_open(self) -> bool:
+        return bool(self._prefix)
+
+    async def open(self, now_ms: int) -> None:
+        """Takes n from a counter in metadata. With a full metadata disk the time stands in for n, which never gets so large."""
         try:
-            stat = await store.put(_COUNTER, b"", sequential=True)
+            stat = await self._store.put(_COUNTER, b"", sequential=True)
+            instance = int(stat.path.rpartition("-")[2])
         except StoreFull:
-            return cls(cluster, now_ms)
-        return cls(cluster, int(stat.path.rpartition("-")[2]))
+            instance = now_ms
+        self._prefix = f"{self._cluster}-{instance}-"
 
     def new(self) -> str:
+        """Returns the next name. BrokerError(SERVICE_NOT_READY) before `open`."""
+        if not self._prefix:
+            raise BrokerError(ServerError.SERVICE_NOT_READY, "The broker is starting")
         name = f"{self._prefix}{self._next}"
         self._next += 1
         return name

@@ -16,8 +16,9 @@ from ports.clock import Clock
 from ports.logs import line
 
 from ..errors import BrokerError, ServerError
-from ..service.broker_service import BrokerService
+from ..service.catalogue.catalogue import Catalogue
 from ..service.errors import TopicConflict, TopicElsewhere
+from ..service.lookup import Lookup
 from ..service.topic_name import NamespaceName, TopicName
 from .contract import Participants
 from .coordinator_driver import Coordinator
@@ -38,13 +39,13 @@ LOOK_SECONDS = 30.0
 """How often the broker looks for coordinators that have become its own without a client."""
 
 
-async def initialise_coordinators(service: BrokerService, count: int = COORDINATORS) -> None:
+async def initialise_coordinators(catalogue: Catalogue, count: int = COORDINATORS) -> None:
     """Where there are none, so that clients find them. Somebody else may do it at the same time."""
-    await service.namespaces.require(SYSTEM)
-    if (await service.partitioned_topics.get(ASSIGN)).partitions:
+    await catalogue.namespaces.require(SYSTEM)
+    if (await catalogue.partitioned_topics.get(ASSIGN)).partitions:
         return
     try:
-        await service.partitioned_topics.create(ASSIGN, count, {})
+        await catalogue.partitioned_topics.create(ASSIGN, count, {})
     except TopicConflict:
         log.debug(line("somebody else made the transaction coordinators first"))
 
@@ -56,11 +57,13 @@ class Coordinators:
         self,
         settings: TransactionSettings,
         ledgers: ManagedLedgers,
-        service: BrokerService,
+        catalogue: Catalogue,
+        lookup: Lookup,
         participants: Participants,
         clock: Clock,
     ) -> None:
-        self._settings, self._ledgers, self._service, self._clock = settings, ledgers, service, clock
+        self._settings, self._ledgers, self._clock = settings, ledgers, clock
+        self._catalogue, self._lookup = catalogue, lookup
         seconds = settings.transaction_buffer_client_operation_timeout_in_mills / 1000
         self._endings = Endings(participants, settings.transaction_buffer_client_max_concurrent_requests, seconds)
         self._loaded: dict[int, Coordinator] = {}
@@ -82,7 +85,6 @@ class Coordinators:
 
     async def start(self) -> None:
         """Once the service has started."""
-        self._service.on_topics_closed = self._close_covered
         self._looking = asyncio.create_task(self._look(), name="transaction coordinators")
 
     async def close(self) -> None:
@@ -92,7 +94,7 @@ class Coordinators:
             self._looking.cancel()
             await asyncio.gather(self._looking, return_exceptions=True)
             self._looking = None
-        await self._close_covered(lambda topic: True)
+        await self.close_covered(lambda topic: True)
 
     # ---- Requests
 
@@ -108,8 +110,8 @@ class Coordinators:
         """Load it unless it is. TopicElsewhere; TRANSACTION_COORDINATOR_NOT_FOUND when there is none of this number."""
         topic = await self._partition(coordinator_id)
         while True:
-            if not self._service.owners.serves(topic):
-                raise TopicElsewhere(str(topic), self._service.advertised.http_url)
+            if not self._lookup.owners.serves(topic):
+                raise TopicElsewhere(str(topic), self._lookup.advertised.http_url)
             if self._is_closing:
                 raise BrokerError(ServerError.SERVICE_NOT_READY, "The broker is stopping")
             found = self._loaded.get(coordinator_id)
@@ -124,7 +126,7 @@ class Coordinators:
                 return found
 
     async def _partition(self, coordinator_id: int) -> TopicName:
-        if coordinator_id >= (await self._service.partitioned_topics.get(ASSIGN)).partitions:
+        if coordinator_id >= (await self._catalogue.partitioned_topics.get(ASSIGN)).partitions:
             text = f"Transaction coordinator with id {coordinator_id} not found!"
             raise BrokerError(ServerError.TRANSACTION_COORDINATOR_NOT_FOUND, text)
         return ASSIGN.partition(coordinator_id)
@@ -146,9 +148,9 @@ class Coordinators:
         async with self._turns:
             active_max = self._settings.max_active_transactions_per_coordinator
             found = await Coordinator.load(coordinator_id, self._ledgers, self._endings, self._clock, active_max)
-            if self._is_closing or not self._service.owners.serves(topic):  # given up while it was loaded
+            if self._is_closing or not self._lookup.owners.serves(topic):  # given up while it was loaded
                 await found.close()
-                raise TopicElsewhere(str(topic), self._service.advertised.http_url)
+                raise TopicElsewhere(str(topic), self._lookup.advertised.http_url)
             self._loaded[coordinator_id] = found
 
     async def _close(self, coordinator_id: int) -> None:
@@ -157,7 +159,7 @@ class Coordinators:
         finally:
             del self._loaded[coordinator_id]
 
-    async def _close_covered(self, covers: Callable[[TopicName], bool]) -> None:
+    async def close_covered(self, covers: Callable[[TopicName], bool]) -> None:
         """When it returns none of them is here: others may load them."""
         numbers = [each for each in {**self._loaded, **self._busy} if covers(ASSIGN.partition(each))]
         await asyncio.gather(*(self._close_one(each) for each in numbers))
@@ -178,7 +180,7 @@ class Coordinators:
 
     async def _load_own(self) -> None:
         """Somebody takes each, for being asked; this broker loads its own, as far as they have ever been used."""
-        for number in range((await self._service.partitioned_topics.get(ASSIGN)).partitions):
+        for number in range((await self._catalogue.partitioned_topics.get(ASSIGN)).partitions):
             topic = ASSIGN.partition(number)
             found = self._loaded.get(number)
             if (found is not None and not found.has_ended) or not await self._ledgers.exists(
@@ -186,7 +188,7 @@ class Coordinators:
             ):
                 continue
             try:
-                if (await self._service.lookup(topic)).address == self._service.advertised:
+                if (await self._lookup.find(topic)).address == self._lookup.advertised:
                     await self.connect(number)
             except BrokerError as error:
                 log.warning(line("a transaction coordinator cannot be loaded now", coordinator=number, reason=error))

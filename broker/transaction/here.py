@@ -6,8 +6,9 @@ Owns nothing. A topic or a subscription that was deleted has nothing to decide a
 from wire.transactions import TxnAction, TxnId
 
 from ..errors import BrokerError, ServerError
-from ..service.broker_service import BrokerService
+from ..service.catalogue.catalogue import Catalogue
 from ..service.errors import NamespaceNotFound
+from ..service.lifecycle.topic_lifecycle import TopicLifecycle
 from ..service.topic_name import TopicName
 from ..topic.contract import Topic
 
@@ -15,8 +16,8 @@ from ..topic.contract import Topic
 class ParticipantsHere:
     """A `broker.transaction.contract.Participants`."""
 
-    def __init__(self, service: BrokerService) -> None:
-        self._service = service
+    def __init__(self, catalogue: Catalogue, lifecycle: TopicLifecycle) -> None:
+        self._catalogue, self._lifecycle = catalogue, lifecycle
 
     async def end_on_partition(self, topic: str, txn_id: TxnId, action: TxnAction, low_water_mark: int) -> None:
         found = await self._topic(topic)
@@ -36,9 +37,9 @@ class ParticipantsHere:
         if topic.is_of_transactions:
             return None
         try:
-            if not await self._service.topic_exists(topic):
+            if not await self._catalogue.topic_exists(topic):
                 return None
-            return await self._service.topic(topic, may_create=False)
+            return await self._lifecycle.topic(topic, may_create=False)
         except NamespaceNotFound:
             return None
         except BrokerError as refusal:

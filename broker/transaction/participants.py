@@ -14,9 +14,9 @@ from wire.int64 import unsigned
 from wire.transactions import TxnAction, TxnId
 
 from ..errors import BrokerError, ServerError
-from ..service.broker_service import BrokerService
+from ..service.addresses import Advertised
 from ..service.errors import NamespaceNotFound
-from ..service.lookup.addresses import Advertised
+from ..service.lookup import Lookup
 from ..service.neighbours.neighbour_link import NeighbourLink, lookup
 from ..service.neighbours.neighbours import Neighbours
 from ..service.topic_name import TopicName
@@ -33,8 +33,8 @@ _ANSWERS = {
 class ParticipantsAnywhere:
     """`Participants` of the whole cluster; `here` are those of this broker. `close` last."""
 
-    def __init__(self, service: BrokerService, here: Participants) -> None:
-        self._service, self._here = service, here
+    def __init__(self, lookup: Lookup, here: Participants) -> None:
+        self._lookup, self._here = lookup, here
         self._links: dict[str, _Link] = {}
         self._opening: dict[str, asyncio.Task[_Link]] = {}
         self._numbers = count(1)
@@ -53,12 +53,12 @@ class ParticipantsAnywhere:
 
     async def _end(self, topic: str, command: BaseCommand, here: Callable[[], Awaitable[None]]) -> None:
         try:
-            found = await self._service.lookup(TopicName.parse(topic))
+            found = await self._lookup.find(TopicName.parse(topic))
         except NamespaceNotFound:
             return  # its topics are deleted
         except MetadataError as error:
             raise BrokerError(ServerError.METADATA, str(error)) from error
-        if found.address == self._service.advertised:
+        if found.address == self._lookup.advertised:
             await here()
             return
         link = await self._link(found.address)
@@ -79,7 +79,7 @@ class ParticipantsAnywhere:
         return await asyncio.shield(task)
 
     async def _open(self, url: str, address: Advertised) -> "_Link":
-        link = _Link(address, self._service.neighbours)
+        link = _Link(address, self._lookup.neighbours)
         try:
             await link.open()
         except BaseException:

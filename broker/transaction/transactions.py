@@ -7,8 +7,8 @@ from managed_ledger.contract import ManagedLedgers
 from ports.clock import Clock
 
 from ..service.broker_service import BrokerService
-from .contract import Participants
 from .coordinators import Coordinators
+from .here import ParticipantsHere
 from .participants import ParticipantsAnywhere
 from .settings import TransactionSettings
 
@@ -16,13 +16,14 @@ from .settings import TransactionSettings
 class BrokerTransactions:
     """`start` once the service has started, `close` before it is closed."""
 
-    def __init__(
-        self, settings: TransactionSettings, ledgers: ManagedLedgers, service: BrokerService, here: Participants, clock: Clock
-    ) -> None:
-        self._participants = ParticipantsAnywhere(service, here)
-        self.coordinators = Coordinators(settings, ledgers, service, self._participants, clock)
+    def __init__(self, settings: TransactionSettings, ledgers: ManagedLedgers, service: BrokerService, clock: Clock) -> None:
+        here = ParticipantsHere(service.catalogue, service.lifecycle)
+        self._participants = ParticipantsAnywhere(service.lookup, here)
+        self.coordinators = Coordinators(settings, ledgers, service.catalogue, service.lookup, self._participants, clock)
+        self._lifecycle = service.lifecycle
 
     async def start(self) -> None:
+        self._lifecycle.close_with(self.coordinators.close_covered)
         await self.coordinators.start()
 
     async def close(self) -> None:

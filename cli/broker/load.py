@@ -6,6 +6,7 @@ from functools import partial
 from broker.admin.rest.answers import Refusal
 from broker.admin.rest.elsewhere import ask
 from broker.errors import BrokerError
+from broker.service.addresses import Advertised
 from broker.service.broker_service import BrokerService
 from broker.service.load.auto_split import AutoSplit
 from broker.service.load.board import LoadBoard
@@ -15,7 +16,6 @@ from broker.service.load.placement.rules_driver import PlacementPolicies
 from broker.service.load.reporter import LoadReporter
 from broker.service.load.settings import LoadSettings
 from broker.service.load.shedding import Move
-from broker.service.lookup.addresses import Advertised
 from broker.service.neighbours.members import Members, parse_broker_data
 from broker.service.ownership.bundles import Bundle
 from broker.service.ownership.namespace_bundles import NamespaceBundles
@@ -52,7 +52,9 @@ def load_driver(service: BrokerService, settings: LoadSettings, around: LoadSurr
     own_id, board, policies = around.members.own_id, around.board, around.policies
     splitting = AutoSplit(settings, service.splits)
     usage = LinuxUsage(settings.load_balancer_override_broker_nic_speed_gbps)
-    reporter = LoadReporter(own_id, board, settings, around.clock, usage, service.loaded_topics, bundle_of, splitting.on_look)
+    reporter = LoadReporter(
+        own_id, board, settings, around.clock, usage, service.catalogue.loaded_topics, bundle_of, splitting.on_look
+    )
     around.owners.on_given_up = reporter.hand_over
     carry_out = partial(move_bundle, service, around.members)
     leader = LoadLeader(around.store, around.sessions, around.members, board, policies, settings, around.advertised, carry_out)
@@ -64,13 +66,13 @@ async def move_bundle(service: BrokerService, members: Members, move: Move) -> N
     namespace, _, bundle_range = move.bundle.rpartition("/")
     destination = move.destination or ""
     try:
-        if await service.owners.unload(NamespaceName(*namespace.split("/")), bundle_range, destination) is None:
+        if await service.lookup.owners.unload(NamespaceName(*namespace.split("/")), bundle_range, destination) is None:
             return
         data = await members.data(move.source)
         if data is None:
             raise MoveFailed(f"{move.source} is not registered any more")
         path = f"/admin/v2/namespaces/{namespace}/{bundle_range}/unload"
-        await ask(service.neighbours, parse_broker_data(data, ""), "PUT", path)
+        await ask(service.lookup.neighbours, parse_broker_data(data, ""), "PUT", path)
     except BrokerError as error:
         raise MoveFailed(error.message) from error
     except Refusal as refusal:

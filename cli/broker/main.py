@@ -110,7 +110,7 @@ async def _serve_until(
         settle_interpreter(server.service)
         tell_ready(server.service, json_ready)
         if member is not None:
-            member.tell_ready(served_urls(server.service.advertised))
+            member.tell_ready(served_urls(server.service.lookup.advertised))
         await stop.wait()
         end_on_signal()
         log.info(line("stopping"))

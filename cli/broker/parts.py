@@ -20,15 +20,14 @@ from broker.security.neighbour_settings import NeighbourSettings
 from broker.security.security import security_of
 from broker.security.settings import SecuritySettings
 from broker.security.tls_settings import TlsSettings
-from broker.service.broker_service import BrokerService
+from broker.service.addresses import Advertised
+from broker.service.broker_service import BrokerService, ServiceOptions
 from broker.service.load.settings import LoadSettings
-from broker.service.lookup.addresses import Advertised
 from broker.service.settings import BrokerSettings
 from broker.service.topic_name import path_excluding
 from broker.topic.limits.broker_limits import nothing_refused
 from broker.topic.opening import Topics
 from broker.transaction.coordinators import Coordinators, initialise_coordinators
-from broker.transaction.here import ParticipantsHere
 from broker.transaction.settings import TransactionSettings
 from broker.transaction.snapshots.snapshots import Snapshots
 from broker.transaction.transactions import BrokerTransactions
@@ -92,23 +91,22 @@ class BrokerParts:
         topics.persistent.limits.storage_refusal = storage_refusal
         broker, load = configuration.settings(BrokerSettings), configuration.settings(LoadSettings)
         changing = ChangingSettings(configuration, (ServerSettings, *BROKER_SETTINGS))
-        self.service = BrokerService(broker, store, clock, topics, self.ledgers, load, changing)
+        self.tls_settings = configuration.settings(TlsSettings)
+        around = configuration.settings(NeighbourSettings)
+        neighbours = around.neighbours(self.tls_settings, os.environ, asyncio.get_running_loop().time)
+        options = ServiceOptions(load, changing, neighbours)
+        self.service = BrokerService(broker, store, clock, topics, self.ledgers, options)
         self.service.meters.storage_refusal = storage_refusal
         self._snapshots = Snapshots(self.service, configuration.settings(TopicSettings), clock)
         topics.persistent.snapshots_of = self._snapshots.of
         security = configuration.settings(SecuritySettings)
         self.security = security_of(security, store, os.environ, lambda: clock.now_ms() / 1000)
         self._fill_meters(configuration)
-        self.tls_settings = configuration.settings(TlsSettings)
         self.tls = self.tls_settings.server(asyncio.get_running_loop().time) if self.tls_settings.is_on else None
-        around = configuration.settings(NeighbourSettings)
-        self.service.neighbours = around.neighbours(self.tls_settings, os.environ, asyncio.get_running_loop().time)
         self.listener = Listener(self.service, configuration.settings(ConnectionSettings), self.security)
         self._transactions: BrokerTransactions | None = None
         if transactions.transaction_coordinator_enabled:
-            self._transactions = BrokerTransactions(
-                transactions, self.managed_ledgers, self.service, ParticipantsHere(self.service), clock
-            )
+            self._transactions = BrokerTransactions(transactions, self.managed_ledgers, self.service, clock)
             self.listener.coordinators = self._transactions.coordinators
 
     def _fill_meters(self, configuration: Configuration) -> None:
@@ -150,7 +148,7 @@ class BrokerParts:
         """Once the service has started. `may_initialise`: where the metadata knows of no coordinators they are made."""
         if self._transactions is not None:
             if may_initialise:
-                await initialise_coordinators(self.service)
+                await initialise_coordinators(self.service.catalogue)
             await self._transactions.start()
 
     async def stop(self) -> None:

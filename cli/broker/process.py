@@ -6,8 +6,8 @@ import os
 import socket
 from pathlib import Path
 
+from broker.service.addresses import Advertised
 from broker.service.broker_service import BrokerService
-from broker.service.lookup.addresses import Advertised
 from cli.serving import interpreter
 from cli.serving.ready_file import write_whole
 from ports.logs import line
@@ -31,7 +31,7 @@ def bound_socket(host: str, port: int) -> socket.socket:
 
 def settle_interpreter(service: BrokerService) -> None:
     """Once it serves: the collector is told how many topics and connections have ended."""
-    meters, topics = service.meters, service.loaded_topics
+    meters, topics = service.meters, service.catalogue.loaded_topics
     interpreter.settle(lambda: meters.connections_closed + meters.topic_loads.succeeded.count - len(topics))
 
 
@@ -48,7 +48,7 @@ def served_urls(found: Advertised) -> dict[str, str]:
 
 def tell_ready(service: BrokerService, json_ready: str | None) -> None:
     """Reports that the broker is ready, in the log and in the file of `--json-ready`."""
-    served = served_urls(service.advertised)
+    served = served_urls(service.lookup.advertised)
     kernels = (
         "compiled" if not sends.__file__.endswith(".py") else "NOT COMPILED (no C compiler at installation): slower, see README"
     )

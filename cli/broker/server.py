@@ -12,11 +12,11 @@ from bookkeeper.ledgers import LedgerError
 from bookkeeper.network.network_bookies import NetworkBookies
 from bookkeeper.security_settings import BookKeeperSecuritySettings
 from bookkeeper.settings import BookKeeperSettings
+from broker.service.addresses import Advertised, broker_id, parse_listeners
 from broker.service.load.board import LoadBoard
 from broker.service.load.placement.choosing import ByHash, ByLoad
 from broker.service.load.placement.rules_driver import PlacementPolicies
 from broker.service.load.settings import LoadSettings
-from broker.service.lookup.addresses import Advertised, broker_id, parse_listeners
 from broker.service.neighbours.members import MemberConflict, Members, broker_data, ownership_data
 from broker.service.ownership.absent_owners import refuses_connections
 from broker.service.ownership.namespace_bundles import NamespaceBundles
@@ -108,7 +108,7 @@ class BrokerServer:
             self._members,
             bundles,
             own,
-            self.service.close_topics,
+            self.service.lifecycle.close_topics,
             chooser if self._load.load_balancer_enabled else ByHash(board),
             refuses_connections,
         )
@@ -122,18 +122,16 @@ class BrokerServer:
             around = LoadSurroundings(
                 self._store, self._sessions, self._members, bundles, board, policies, owners, advertised, self._clock
             )
-            self.service.load = load_driver(self.service, self._load, around)
-            self.service.load.start()
+            self.service.load.start(load_driver(self.service, self._load, around))
         await self._parts.start_transactions(may_initialise=False)
 
     async def drain(self) -> None:
         """Takes no new bundles and gives its own up in turn. Clients that come meanwhile, for bundles that are still here or
         for the name of the next owner, are let in: a refused client would wait longer each time. Draining twice is fine."""
-        if self.service.load is not None:
-            await self.service.load.stop()
+        await self.service.load.stop()
         if self._members is not None:
             await self._members.leave()
-        await self.service.owners.close()
+        await self.service.lookup.owners.close()
 
     async def stop(self) -> None:
         """All is given up, then nobody is let in any more. After a start that failed, too."""

@@ -102,7 +102,7 @@ class Standalone:
         counts = LocalCounts()
         self._local_reads = reads = begun_local_reads(self._bookies[BOOKIE_ID], self._bookie_settings, counts)
         if reads is not None:
-            self.service.bookies_inside = {BOOKIE_ID: BookieInside(*reads.told, lambda: counts.local_entries)}
+            self.service.bookies_inside[BOOKIE_ID] = BookieInside(*reads.told, lambda: counts.local_entries)
 
     async def serve(self, web_port: int | None, web_port_tls: int | None = None) -> None:
         """Once it is known where the web server listens."""

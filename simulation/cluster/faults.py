@@ -296,7 +296,7 @@ def _must_not_fail(loop: SimLoop, task: "asyncio.Task[None]") -> None:
 
 async def _bundle(machine: BrokerMachine, topic: TopicName) -> Bundle:
     assert machine.server is not None
-    cut = await machine.server.service.owners.cut(topic.namespace)
+    cut = await machine.server.service.lookup.owners.cut(topic.namespace)
     assert cut is not None
     return cut.of(topic)
 
@@ -304,14 +304,14 @@ async def _bundle(machine: BrokerMachine, topic: TopicName) -> Bundle:
 async def _load(machine: BrokerMachine, topic: TopicName) -> None:
     """Loads a topic like a client that was sent to this broker."""
     assert machine.server is not None
-    found = await machine.server.service.lookup(topic, authoritative=True)
-    if found.address.broker_url == machine.server.service.advertised.broker_url:
-        await machine.server.service.topic(topic, may_create=True)
+    found = await machine.server.service.lookup.find(topic, authoritative=True)
+    if found.address.broker_url == machine.server.service.lookup.advertised.broker_url:
+        await machine.server.service.lifecycle.topic(topic, may_create=True)
 
 
 async def _unload(machine: BrokerMachine, topic: TopicName, heir: str, _: random.Random) -> None:
     assert machine.server is not None
-    await machine.server.service.owners.unload(topic.namespace, (await _bundle(machine, topic)).range, heir)
+    await machine.server.service.lookup.owners.unload(topic.namespace, (await _bundle(machine, topic)).range, heir)
 
 
 async def _split(machine: BrokerMachine, topic: TopicName, _: str, rng: random.Random) -> None:

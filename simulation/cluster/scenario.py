@@ -255,7 +255,7 @@ class ClusterScenario:
     def _has_one_owner(self, topic: TopicWork) -> bool:
         """Or none: whoever owned it before has heard that it is another's."""
         name = TopicName.parse(topic.plan.name)
-        return sum(each.server is not None and each.server.service.owners.serves(name) for each in self.brokers) < 2
+        return sum(each.server is not None and each.server.service.lookup.owners.serves(name) for each in self.brokers) < 2
 
     async def _stop(self, machines: "list[BrokerMachine] | list[BookieMachine]") -> None:
         for machine in machines:

@@ -91,5 +91,5 @@ class ServerMachine:
 
 async def _unload(standalone: Standalone, topic: TopicName) -> None:
     """After a restart nobody may have loaded it yet: that is as unloaded as can be (`broker.admin.routes.topics.topics`)."""
-    if standalone.service.loaded_topic(topic) is not None:
-        await standalone.service.unload_topic(topic)
+    if standalone.service.catalogue.loaded_topic(topic) is not None:
+        await standalone.service.lifecycle.unload_topic(topic)

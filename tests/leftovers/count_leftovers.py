@@ -65,7 +65,7 @@ async def count_leftovers(directory: Path) -> dict[str, object]:
             if not (left := _left(before, await counted(server))):
                 break
             await asyncio.sleep(LOOK_SECONDS)
-        loaded = sorted(map(str, server.standalone.service.loaded_topics))
+        loaded = sorted(map(str, server.standalone.service.catalogue.loaded_topics))
         return {"objects": left, "topics": loaded, "paths": sorted(await paths(server.store) - there)}
 
 

@@ -51,7 +51,7 @@ async def standalone_here(directory: Path, *settings: str) -> AsyncIterator[Stan
     web = bound_web_ports(standalone.server_settings, standalone.tls_settings)
     await standalone.serve(web.number)
     await web.serve(standalone.service, store, standalone.security, standalone.tls, standalone.coordinators)
-    port = int(standalone.service.advertised.broker_url.rsplit(":", 1)[1])
+    port = int(standalone.service.lookup.advertised.broker_url.rsplit(":", 1)[1])
     assert web.number is not None
     try:
         yield StandaloneHere(standalone, store, port, web.number)

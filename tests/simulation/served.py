@@ -83,7 +83,7 @@ class Served:
     def topic(self) -> Topic:
         """The one that is loaded."""
         assert self.server.standalone is not None
-        topic = self.server.standalone.service.loaded_topic(TopicName.parse(TOPIC))
+        topic = self.server.standalone.service.catalogue.loaded_topic(TopicName.parse(TOPIC))
         assert topic is not None
         return topic
 

@@ -70,7 +70,7 @@ class MetricsRoutes:
 
     async def collect(self) -> Tables:
         """Of all topics that are loaded now, and loaded still when their turn comes."""
-        meters, topics = self._service.meters, self._service.loaded_topics
+        meters, topics = self._service.meters, self._service.catalogue.loaded_topics
         tables = Tables(self._service.settings.cluster_name, meters.settings, meters.copies)
         loop = asyncio.get_running_loop()
         for count, name in enumerate(list(topics), 1):
@@ -123,10 +123,10 @@ class MetricsRoutes:
             yield authentication_text(cluster, self._authentication)
         yield schemas_text(cluster, service.schemas.registry.meters)
         yield splits_text(cluster, service.splits)
-        if service.load is not None:
-            yield load_text(cluster, service.load.reported().usage)
-            yield usage_text(cluster, service.load.reported().usage)
-            yield moves_text(cluster, service.load.moves, service.load.usages)
+        if service.load.driver is not None:
+            yield load_text(cluster, service.load.driver.reported().usage)
+            yield usage_text(cluster, service.load.driver.reported().usage)
+            yield moves_text(cluster, service.load.driver.moves, service.load.driver.usages)
         if service.bookies_inside:  # by the name that a bookie in a process of its own has for it
             told = sum(each.entries_told() for each in service.bookies_inside.values())
             yield samples_text(labels(cluster=cluster), [("bookie_local_read_entries", "counter", told)])

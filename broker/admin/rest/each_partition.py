@@ -11,8 +11,10 @@ from starlette.requests import Request
 from metadata.paths import encode_name
 from ports.loop.slices import in_slices
 
-from ...service.broker_service import BrokerService
+from ...service.catalogue.catalogue import Catalogue
 from ...service.errors import TopicElsewhere, TopicNotFound
+from ...service.lifecycle.topic_lifecycle import TopicLifecycle
+from ...service.lookup import Lookup
 from ...service.topic_name import TopicName
 from ...topic.contract import Topic
 from .answers import Refusal
@@ -28,62 +30,86 @@ _SEGMENTS_BEFORE = 7
 """Of a path, before what comes after the topic."""
 
 
-async def on_each_partition(service: BrokerService, topic: TopicName, count: int, route: str, tell: Tell) -> dict[str, Any]:
-    """By full name, without partitions that are not there (any more). `route` is asked with GET where others serve."""
-    found = {}
-    async for index in in_slices(range(count)):
-        name = topic.partition(index)
-        may_be = await service.topic_exists(name) or not (name.is_persistent or service.owners.serves(name))
-        one = await _of(service, name, route, tell) if may_be else None
-        if one is not None:
-            found[str(name)] = one
-    return found
+class EachPartition:
+    """Work on a topic or on each of its partitions."""
 
+    def __init__(self, catalogue: Catalogue, lookup: Lookup, lifecycle: TopicLifecycle) -> None:
+        self._catalogue, self._lookup, self._lifecycle = catalogue, lookup, lifecycle
 
-async def _of(service: BrokerService, name: TopicName, route: str, tell: Tell) -> Any:
-    try:
-        return await tell(await service.topic(name, may_create=False))
-    except TopicNotFound:
-        return None
-    except TopicElsewhere:
-        found = await service.lookup(name)
-        if found.address == service.advertised:
-            return await tell(await service.topic(name, may_create=False))
-        path = f"/admin/v2/{name.domain}/{name.namespace}/{encode_name(name.local_name)}/{route}"
-        return await ask_json(service.neighbours, found.address, path)
+    async def ask(self, topic: TopicName, count: int, route: str, tell: Tell) -> dict[str, Any]:
+        """Returns the answers of existing partitions by full name. Other brokers are asked with GET on `route`."""
+        found = {}
+        async for index in in_slices(range(count)):
+            name = topic.partition(index)
+            may_be = await self._catalogue.topic_exists(name) or not (name.is_persistent or self._lookup.owners.serves(name))
+            one = await self._ask_one(name, route, tell) if may_be else None
+            if one is not None:
+                found[str(name)] = one
+        return found
 
+    async def do(
+        self,
+        request: Request,
+        work: Callable[[Topic], Awaitable[T]],
+        body: bytes = b"",
+        *,
+        may_create: bool = False,
+        tail: str | None = None,
+    ) -> list[T]:
+        """Does `work` on the topic of a request, or on each partition that does not refuse with 404 or 409. When all do, raises
+        the first Refusal. Requests for partitions elsewhere are passed on, with `body`; after the topic their path has `tail`,
+        or the request's own. A topic that is not partitioned may be TopicElsewhere."""
+        whole = topic_of(request)
+        count = (await self._catalogue.partitioned_topics.get(whole)).partitions
+        if not count:
+            return [await work(await self._lifecycle.topic(whole, may_create=may_create))]
 
-async def on_parts(
-    service: BrokerService,
-    request: Request,
-    work: Callable[[Topic], Awaitable[T]],
-    body: bytes = b"",
-    *,
-    may_create: bool = False,
-    tail: str | None = None,
-) -> list[T]:
-    """What `work` gives for the topic of a request, or for each of its partitions that does not refuse with 404 or 409; when
-    all do, the first Refusal. Where others serve, the request is passed on to them, with `body`; after the topic its path has
-    `tail`, or the request's own. A topic that is not partitioned may be TopicElsewhere."""
-    whole = topic_of(request)
-    count = (await service.partitioned_topics.get(whole)).partitions
-    if not count:
-        return [await work(await service.topic(whole, may_create=may_create))]
+        after = _tail(request) if tail is None else tail
+        done, refused = list[T](), list[Refusal]()
+        async for name in in_slices(map(whole.partition, range(count))):
+            try:
+                done.append(await self._do_one(name, request.method, after, work, body, may_create=may_create))
+            except TopicNotFound as error:
+                refused.append(Refusal(404, error.message))
+            except Refusal as error:
+                if error.status not in _NOT_ALL:
+                    raise
+                refused.append(error)
+        if not done:
+            raise refused[0]
+        return done
 
-    after = _tail(request) if tail is None else tail
-    done, refused = list[T](), list[Refusal]()
-    async for name in in_slices(map(whole.partition, range(count))):
+    async def _ask_one(self, name: TopicName, route: str, tell: Tell) -> Any:
         try:
-            done.append(await _at_one(service, name, request.method, after, work, body, may_create=may_create))
-        except TopicNotFound as error:
-            refused.append(Refusal(404, error.message))
-        except Refusal as error:
-            if error.status not in _NOT_ALL:
-                raise
-            refused.append(error)
-    if not done:
-        raise refused[0]
-    return done
+            return await tell(await self._lifecycle.topic(name, may_create=False))
+        except TopicNotFound:
+            return None
+        except TopicElsewhere:
+            found = await self._lookup.find(name)
+            if found.address == self._lookup.advertised:
+                return await tell(await self._lifecycle.topic(name, may_create=False))
+            path = f"/admin/v2/{name.domain}/{name.namespace}/{encode_name(name.local_name)}/{route}"
+            return await ask_json(self._lookup.neighbours, found.address, path)
+
+    async def _do_one(
+        self,
+        name: TopicName,
+        method: str,
+        after: str,
+        work: Callable[[Topic], Awaitable[T]],
+        body: bytes,
+        *,
+        may_create: bool,
+    ) -> T:
+        try:
+            return await work(await self._lifecycle.topic(name, may_create=may_create))
+        except TopicElsewhere:
+            found = await self._lookup.find(name)
+            if found.address == self._lookup.advertised:
+                return await work(await self._lifecycle.topic(name, may_create=may_create))
+            path = f"/admin/v2/{name.domain}/{name.namespace}/{encode_name(name.local_name)}/{after}"
+            answer: T = await pass_on(self._lookup.neighbours, found.address, method, path, body)
+            return answer
 
 
 def where_subscribed(request: Request, work: Callable[[Topic], Awaitable[T]]) -> Callable[[Topic], Awaitable[T]]:
@@ -96,27 +122,6 @@ def where_subscribed(request: Request, work: Callable[[Topic], Awaitable[T]]) ->
         return await work(topic)
 
     return only_there
-
-
-async def _at_one(
-    service: BrokerService,
-    name: TopicName,
-    method: str,
-    after: str,
-    work: Callable[[Topic], Awaitable[T]],
-    body: bytes,
-    *,
-    may_create: bool,
-) -> T:
-    try:
-        return await work(await service.topic(name, may_create=may_create))
-    except TopicElsewhere:
-        found = await service.lookup(name)
-        if found.address == service.advertised:
-            return await work(await service.topic(name, may_create=may_create))
-        path = f"/admin/v2/{name.domain}/{name.namespace}/{encode_name(name.local_name)}/{after}"
-        told: T = await pass_on(service.neighbours, found.address, method, path, body)
-        return told
 
 
 def _tail(request: Request) -> str:

@@ -15,9 +15,9 @@ from starlette.responses import RedirectResponse, Response
 from metadata.store import MetadataError
 
 from ...errors import BrokerError
-from ...service.broker_service import BrokerService
+from ...service.addresses import Advertised
 from ...service.errors import TopicElsewhere
-from ...service.lookup.addresses import Advertised
+from ...service.lookup import Lookup
 from ...service.neighbours.neighbours import Neighbours
 from ...service.topic_name import TopicName
 from .answers import Refusal, on_broker_error, refusal
@@ -32,13 +32,13 @@ ANSWER_BYTES_MAX = 16 << 20
 HEADERS_MAX = 64
 
 
-def to_owner(service: BrokerService) -> Callable[[Request, Exception], Awaitable[Response]]:
+def to_owner(lookup: Lookup) -> Callable[[Request, Exception], Awaitable[Response]]:
     """The handler of TopicElsewhere: the same request at the owner, or at whoever is to be it."""
 
     async def on_topic_elsewhere(request: Request, error: Exception) -> Response:
         assert isinstance(error, TopicElsewhere)
         try:
-            found = await service.lookup(TopicName.parse(error.topic))
+            found = await lookup.find(TopicName.parse(error.topic))
         except BrokerError as refused:
             return await on_broker_error(request, refused)
         except MetadataError as failed:

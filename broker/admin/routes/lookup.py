@@ -4,8 +4,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ...security.authorization.needs import Kind
-from ...service.broker_service import BrokerService
-from ...service.lookup.pending_lookups import TooManyLookups, pending_lookup
+from ...service.catalogue.catalogue import Catalogue
+from ...service.errors import TooManyLookups
+from ...service.lookup import Lookup
 from ..rest.answers import Refusal, json_answer, text_answer
 from ..rest.elsewhere import redirect
 from ..rest.endpoints import Access, Endpoint, Query, Text
@@ -16,8 +17,8 @@ from .namespaces.bundles import bundles_of
 class LookupRoutes:
     """The handlers; one instance per server."""
 
-    def __init__(self, service: BrokerService) -> None:
-        self._service = service
+    def __init__(self, catalogue: Catalogue, lookup: Lookup) -> None:
+        self._catalogue, self._lookup = catalogue, lookup
 
     def routes(self) -> list[Endpoint]:
         topic = "/lookup/v2/topic/{domain}/{tenant}/{namespace}/{topic}"
@@ -31,16 +32,16 @@ class LookupRoutes:
     async def bundle(self, request: Request) -> Response:
         """The range of the bundle that the topic is in, as bare text."""
         topic = topic_of(request)
-        await self._service.namespaces.require(topic.namespace)
-        return text_answer((await bundles_of(self._service, topic.namespace)).of(topic).range)
+        await self._catalogue.namespaces.require(topic.namespace)
+        return text_answer((await bundles_of(self._lookup, topic.namespace)).of(topic).range)
 
     async def lookup(self, request: Request) -> Response:
         """Who serves a topic. `brokerUrlSsl` is always there: the C++ client takes the answer for malformed without it."""
         topic, query = topic_of(request), request.state.query
         listener = query["listenerName"] or request.headers.get("X-Pulsar-ListenerName", "")
         try:
-            with pending_lookup(self._service):
-                answer = await self._service.lookup(topic, listener, authoritative=query["authoritative"])
+            with self._lookup.pending():
+                answer = await self._lookup.find(topic, listener, authoritative=query["authoritative"])
         except TooManyLookups as error:
             raise Refusal(503, str(error)) from error
         found = answer.address

@@ -17,7 +17,7 @@ from ports.logs import line
 from ports.loop.slices import in_slices
 
 from ...errors import BrokerError
-from ...service.lookup.addresses import Advertised, broker_id
+from ...service.addresses import Advertised, broker_id
 from ...topic.contract import Topic
 from ...topic.statistics.compaction_stats import CompactionStats
 from ...topic.statistics.delayed_stats import IndexMetric

@@ -28,7 +28,7 @@ from .. import replies
 from ..access.revocation import Attached
 from ..errors import ProtocolViolation, to_broker_error
 from ..link import Link, Routes
-from ..requests.schemas import check_consumer_schema
+from ..requests.schemas import SchemasOfTopics, check_consumer_schema
 from ..settings import ConnectionSettings
 from .consumer_handle import ConsumerHandle
 from .subscribe_requests import subscribe_request
@@ -55,6 +55,7 @@ class Consumers:
     def __init__(self, link: Link, service: BrokerService, settings: ConnectionSettings) -> None:
         self._link = link
         self._service = service
+        self._schemas = SchemasOfTopics(service.schemas, service.deletion)
         self._settings = settings
         self._handles: dict[int, ConsumerHandle] = {}
         self._loop = asyncio.get_running_loop()
@@ -87,8 +88,8 @@ class Consumers:
             self._settings.max_consumer_metadata_size,
             may_create_subscription=True,  # as far as the topic's policies go
         )
-        topic = await self._service.topic(name, may_create=command.force_topic_creation)
-        await check_consumer_schema(self._service, name, topic, command)
+        topic = await self._service.lifecycle.topic(name, may_create=command.force_topic_creation)
+        await check_consumer_schema(self._schemas, name, topic, command)
         consumer = await topic.subscribe(request, handle)
         if self._handles.get(handle.consumer_id) is not handle:
             consumer.close()  # closed meanwhile by its client, or the client is gone
@@ -278,7 +279,7 @@ class Consumers:
             return
         log.info(line("consumer closed", peer=self._link.address, name=handle.consumer.name, reason=reason))
         if self._link.protocol_version >= 5:
-            heir = None if handle.topic is None else self._service.heir(handle.topic)
+            heir = None if handle.topic is None else self._service.lookup.heir(handle.topic)
             self._link.answer(replies.close_consumer(handle.consumer_id, heir))
         else:
             self._link.end(f"consumer closed: {reason}")

@@ -32,7 +32,7 @@ from ..errors import ProtocolViolation
 from ..link import Link, Routes
 from ..recently_closed import RecentlyClosed
 from ..requests.checks import check_name, metadata_of
-from ..requests.schemas import producer_schema
+from ..requests.schemas import SchemasOfTopics, producer_schema
 from ..settings import ConnectionSettings
 from .producer_handle import ProducerHandle
 from .publish_gate import PublishGate
@@ -52,6 +52,7 @@ class Producers:
     ) -> None:
         self._link = link
         self._service = service
+        self._schemas = SchemasOfTopics(service.schemas, service.deletion)
         self._settings = settings
         self._gate = gate
         self._receipts = receipts
@@ -85,8 +86,8 @@ class Producers:
         refusal = self._service.meters.storage_refusal()
         if refusal and name.domain == "persistent":
             raise no_room(str(name), refusal)
-        topic = await self._service.topic(name, may_create=True)
-        handle.schema_version = await producer_schema(self._service, name, command)
+        topic = await self._service.lifecycle.topic(name, may_create=True)
+        handle.schema_version = await producer_schema(self._schemas, name, command)
         producer = await topic.add_producer(request, handle)
         if self._handles.get(handle.producer_id) is not handle:
             producer.close()  # closed meanwhile by its client, or the client is gone
@@ -96,7 +97,7 @@ class Producers:
         handle.succeed(handle.request_id)
 
     def _request(self, command: api.CommandProducer) -> ProducerRequest:
-        name = command.producer_name or self._service.new_producer_name()
+        name = command.producer_name or self._service.producer_names.new()
         check_name("producer name", name)
         return ProducerRequest(
             producer_id=command.producer_id,
@@ -258,7 +259,7 @@ class Producers:
         self._recently_closed.add(handle.producer_id, asyncio.get_running_loop().time())
         log.info(line("producer closed", peer=self._link.address, producer=producer.name, reason=reason))
         if self._link.protocol_version >= 5:
-            heir = None if handle.topic is None else self._service.heir(handle.topic)
+            heir = None if handle.topic is None else self._service.lookup.heir(handle.topic)
             self._link.answer(replies.close_producer(handle.producer_id, heir))
         else:
             self._link.end(f"producer closed: {reason}")

@@ -9,9 +9,10 @@ import asyncio
 from wire.generated.pulsar_api_pb2 import BaseCommand
 
 from ...errors import BrokerError
-from ...service.broker_service import BrokerService
-from ...service.lookup.addresses import Answer
-from ...service.lookup.pending_lookups import pending_lookup
+from ...meters import BrokerMeters
+from ...service.addresses import Answer
+from ...service.lifecycle.partitioned_creation import PartitionedCreation
+from ...service.lookup import Lookup
 from ...service.topic_name import TopicName
 from .. import replies
 from ..link import Link, Routes
@@ -20,17 +21,17 @@ from ..link import Link, Routes
 class Lookups:
     """Of one connection."""
 
-    def __init__(self, link: Link, service: BrokerService) -> None:
+    def __init__(self, link: Link, lookup: Lookup, creation: PartitionedCreation, meters: BrokerMeters) -> None:
         self._link = link
-        self._service = service
+        self._lookup, self._creation, self._meters = lookup, creation, meters
 
     def on_partitioned_metadata(self, command: BaseCommand, _: memoryview) -> None:
         asked = command.partition_metadata
 
         async def answer() -> None:
-            with pending_lookup(self._service):
+            with self._lookup.pending():
                 name = TopicName.parse(asked.topic)
-                found = await self._service.partitions(name, may_create=asked.metadata_auto_creation_enabled)
+                found = await self._creation.partitions(name, may_create=asked.metadata_auto_creation_enabled)
                 self._link.answer(replies.partitions(asked.request_id, found.partitions))
 
         def refuse(failure: BrokerError) -> None:
@@ -49,11 +50,11 @@ class Lookups:
         self._link.run(answer(), lambda failure: self._link.answer(replies.lookup_failed(asked.request_id, failure)))
 
     async def _measured(self, topic: TopicName, listener: str, authoritative: bool) -> Answer:
-        meters, loop = self._service.meters, asyncio.get_running_loop()
+        meters, loop = self._meters, asyncio.get_running_loop()
         began, has_failed = loop.time(), True
         try:
-            with pending_lookup(self._service):
-                found = await self._service.lookup(topic, listener, authoritative=authoritative)
+            with self._lookup.pending():
+                found = await self._lookup.find(topic, listener, authoritative=authoritative)
             meters.lookups_redirected += found.is_redirect
             has_failed = False
             return found

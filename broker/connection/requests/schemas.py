@@ -4,6 +4,7 @@ The registry is asked when the topic is loaded, so that a broker that does not o
 """
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import cast
 
 from wire.generated import pulsar_api_pb2 as api
@@ -11,9 +12,10 @@ from wire.generated.pulsar_api_pb2 import BaseCommand
 
 from ...errors import BrokerError, ServerError
 from ...schema.values import SchemaData, SchemaType
-from ...service.broker_service import BrokerService
+from ...service.lifecycle.partitioned_deletion import PartitionedDeletion
+from ...service.lifecycle.topic_lifecycle import TopicLifecycle
 from ...service.topic_name import TopicName
-from ...service.topic_schemas import schema_id
+from ...service.topic_schemas import TopicSchemas, schema_id
 from ...topic.contract import Topic
 from .. import replies
 from ..link import Link, Routes
@@ -22,11 +24,19 @@ from .checks import metadata_of
 NO_SCHEMA = "Topic not found or no-schema"
 
 
+@dataclass(frozen=True, slots=True)
+class SchemasOfTopics:
+    """Schemas of all topics. `deletion` removes a schema that was stored while its topic was deleted."""
+
+    topics: TopicSchemas
+    deletion: PartitionedDeletion
+
+
 class Schemas:
     """Of one connection."""
 
-    def __init__(self, link: Link, service: BrokerService) -> None:
-        self._link, self._service = link, service
+    def __init__(self, link: Link, schemas: SchemasOfTopics, lifecycle: TopicLifecycle) -> None:
+        self._link, self._schemas, self._lifecycle = link, schemas, lifecycle
 
     def on_get(self, command: BaseCommand, _: memoryview) -> None:
         """TopicNotFound is how clients are told that a topic has no schema."""
@@ -36,7 +46,7 @@ class Schemas:
     async def _get(self, asked: api.CommandGetSchema) -> None:
         raw = asked.schema_version if asked.HasField("schema_version") else None
         name = TopicName.parse(asked.topic)
-        found = await self._service.schemas.of_version(name, raw)
+        found = await self._schemas.topics.of_version(name, raw)
         if found is None:
             raise BrokerError(ServerError.TOPIC_NOT_FOUND, f"{NO_SCHEMA} {name}")
         self._link.answer(replies.schema_found(asked.request_id, found, schema_id(name)))
@@ -52,10 +62,10 @@ class Schemas:
 
     async def _get_or_create(self, asked: api.CommandGetOrCreateSchema) -> None:
         name = TopicName.parse(asked.topic)
-        await self._service.topic(name, may_create=False)
+        await self._lifecycle.topic(name, may_create=False)
         said = schema_data(asked.schema)
-        version = await self._service.schemas.for_producer(name, None if said.type == SchemaType.NONE else said)
-        await self._service.deletion.require_still(name)
+        version = await self._schemas.topics.for_producer(name, None if said.type == SchemaType.NONE else said)
+        await self._schemas.deletion.require_still(name)
         self._link.answer(replies.schema_made(asked.request_id, version))
 
 
@@ -65,20 +75,20 @@ def schema_data(schema: api.Schema) -> SchemaData:
     return SchemaData(SchemaType(schema.type), schema.schema_data, metadata_of(pairs))
 
 
-async def producer_schema(service: BrokerService, name: TopicName, command: api.CommandProducer) -> bytes:
+async def producer_schema(schemas: SchemasOfTopics, name: TopicName, command: api.CommandProducer) -> bytes:
     """The version that its messages carry."""
-    version = await service.schemas.for_producer(name, schema_data(command.schema) if command.HasField("schema") else None)
-    await service.deletion.require_still(name)
+    version = await schemas.topics.for_producer(name, schema_data(command.schema) if command.HasField("schema") else None)
+    await schemas.deletion.require_still(name)
     return version
 
 
-async def check_consumer_schema(service: BrokerService, name: TopicName, topic: Topic, command: api.CommandSubscribe) -> None:
+async def check_consumer_schema(schemas: SchemasOfTopics, name: TopicName, topic: Topic, command: api.CommandSubscribe) -> None:
     """BrokerError(INCOMPATIBLE_SCHEMA)."""
     if not command.HasField("schema"):
         return
     is_in_use = not topic.is_schema_open
-    await service.schemas.for_consumer(name, schema_data(command.schema), is_in_use=is_in_use)
-    await service.deletion.require_still(name)
+    await schemas.topics.for_consumer(name, schema_data(command.schema), is_in_use=is_in_use)
+    await schemas.deletion.require_still(name)
 
 
 ROUTES: Routes[Schemas] = {

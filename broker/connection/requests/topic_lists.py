@@ -10,9 +10,10 @@ from wire.generated import pulsar_api_pb2 as api
 from wire.generated.pulsar_api_pb2 import BaseCommand
 
 from ...errors import BrokerError, ServerError
-from ...service.broker_service import BrokerService
+from ...service.catalogue.catalogue import Catalogue
 from ...service.catalogue.namespaces import listed
 from ...service.catalogue.topic_lists import Pattern, UnusablePattern, compile_pattern, matching, topics_hash
+from ...service.settings import BrokerSettings
 from ...service.topic_name import NamespaceName, TopicName
 from .. import replies
 from ..link import Link, Routes
@@ -27,9 +28,9 @@ WATCHERS_MAX = 1000
 class TopicLists:
     """Of one connection."""
 
-    def __init__(self, link: Link, service: BrokerService) -> None:
+    def __init__(self, link: Link, catalogue: Catalogue, settings: BrokerSettings) -> None:
         self._link = link
-        self._service = service
+        self._catalogue, self._settings = catalogue, settings
         self._watchers: dict[int, Callable[[], None]] = {}
         self._asked: dict[int, int] = {}
         """By watcher: the request that was made last, until it is answered or taken back."""
@@ -61,7 +62,7 @@ class TopicLists:
 
     def _pattern_of(self, asked: api.CommandGetTopicsOfNamespace) -> Pattern | None:
         """None where the client matches the names by itself."""
-        settings = self._service.settings
+        settings = self._settings
         if not settings.enable_broker_side_subscription_pattern_evaluation or not asked.HasField("topics_pattern"):
             return None
         try:
@@ -73,9 +74,9 @@ class TopicLists:
     async def _listed(self, namespace: NamespaceName, mode: int) -> list[TopicName]:
         modes, topics = api.CommandGetTopicsOfNamespace, list[TopicName]()
         if mode != modes.NON_PERSISTENT:
-            topics += await listed(self._service.list_topics(namespace))
+            topics += await listed(self._catalogue.list_topics(namespace))
         if mode != modes.PERSISTENT:
-            topics += await listed(self._service.list_non_persistent(namespace))
+            topics += await listed(self._catalogue.list_non_persistent(namespace))
         return topics
 
     # ---- WATCH_TOPIC_LIST
@@ -103,7 +104,7 @@ class TopicLists:
 
     async def _watch(self, asked: api.CommandWatchTopicList) -> None:
         """A second time for the same watcher: the client compares notes (its hash with ours)."""
-        settings = self._service.settings
+        settings = self._settings
         if not settings.enable_broker_topic_list_watcher:
             raise BrokerError(ServerError.NOT_ALLOWED, "Unable to create topic list watcher: topic list watching is disabled.")
         namespace = NamespaceName.parse(asked.namespace)
@@ -113,7 +114,7 @@ class TopicLists:
             raise BrokerError(ServerError.NOT_ALLOWED, f"Topics pattern is not evaluated by this broker: {why}") from why
         if len(self._watchers) >= WATCHERS_MAX and asked.watcher_id not in self._watchers:
             raise BrokerError(ServerError.NOT_ALLOWED, f"More than {WATCHERS_MAX} topic list watchers on one connection")
-        watched = await self._service.watch_topics(namespace, pattern, partial(self._change, asked.watcher_id))
+        watched = await self._catalogue.watch_topics(namespace, pattern, partial(self._change, asked.watcher_id))
         told = () if asked.topics_hash == watched.hash else watched.topics
         answer = await topic_list_replies.watch_topic_list_success(asked.request_id, asked.watcher_id, told, watched.hash)
         if self._is_current(asked):

@@ -13,7 +13,6 @@ from wire.int64 import signed
 from wire.transactions import TxnId
 
 from ...errors import BrokerError, ServerError
-from ...service.broker_service import BrokerService
 from ...transaction.here import ParticipantsHere
 from .. import replies
 from ..link import Link, Routes
@@ -24,9 +23,9 @@ from .transactions import DISABLED
 class TransactionEnds:
     """Of one connection. `is_enabled`: transactionCoordinatorEnabled."""
 
-    def __init__(self, link: Link, service: BrokerService, *, is_enabled: bool) -> None:
+    def __init__(self, link: Link, here: ParticipantsHere, *, is_enabled: bool) -> None:
         self._link = link
-        self._here = ParticipantsHere(service)
+        self._here = here
         self._is_enabled = is_enabled
 
     def on_partition(self, command: BaseCommand, _: memoryview) -> None:

@@ -13,15 +13,9 @@ from wire.position import Position
 
 from ...errors import BrokerError, ServerError
 from ...topic.contract import Topic
-from ..lookup.addresses import Advertised, broker_id
 from ..system_topics.event_log import ServedEventLog
-from ..topic_name import TopicName
 
 SECONDS_MAX = 30.0
-
-
-def heartbeat_topic(advertised: Advertised) -> TopicName:
-    return TopicName.parse(f"persistent://pulsar/{broker_id(advertised)}/healthcheck")
 
 
 class Heartbeat:

@@ -9,16 +9,17 @@ marked, whoever deletes the topic again finishes. Owns nothing.
 
 import logging
 from collections.abc import Awaitable, Callable
-from typing import Protocol
 
 from ports.logs import line
 from ports.loop.slices import in_slices
 
 from ...errors import BrokerError, ServerError
-from ...topic.contract import Topic
-from ..catalogue.partitions import PartitionedTopicMetadata, PartitionedTopics
+from ..catalogue.catalogue import Catalogue
+from ..catalogue.partitions import PartitionedTopicMetadata
 from ..errors import PartitionsChanged, TopicElsewhere, TopicNotFound
 from ..topic_name import TopicName
+from .housekeeping import CheckUnused
+from .topic_lifecycle import TopicLifecycle
 
 _log = logging.getLogger(__name__)
 
@@ -28,26 +29,17 @@ DeleteElsewhere = Callable[[TopicName, bool], Awaitable[None]]
 """Asks the broker that serves a partition to delete it; the flag is `force`."""
 
 
-class DeletionHost(Protocol):
-    """What it needs of the broker service."""
-
-    @property
-    def partitioned_topics(self) -> PartitionedTopics: ...
-    def loaded_topic(self, topic: TopicName) -> Topic | None: ...
-    async def topic_exists(self, topic: TopicName) -> bool: ...
-    async def delete_topic(self, topic: TopicName, *, force: bool) -> None: ...
-
-
 class PartitionedDeletion:
-    """Of one broker. `forget` lets go of a topic's policies and schemas."""
+    """Deletion of the partitioned topics of one broker."""
 
-    def __init__(self, host: DeletionHost, forget: Callable[[TopicName], Awaitable[None]]) -> None:
-        self._host, self._forget = host, forget
+    def __init__(self, catalogue: Catalogue, lifecycle: TopicLifecycle) -> None:
+        self._catalogue, self._lifecycle = catalogue, lifecycle
+        self._partitioned = catalogue.partitioned_topics
 
-    async def delete(self, topic: TopicName, *, force: bool, elsewhere: DeleteElsewhere | None) -> None:
+    async def delete(self, topic: TopicName, *, force: bool = False, elsewhere: DeleteElsewhere | None = None) -> None:
         """TopicNotFound; BrokerError when a partition is in use and not `force`, TopicElsewhere without `elsewhere`."""
         for _ in range(_ATTEMPTS_MAX):
-            marked = await self._host.partitioned_topics.mark_deleted(topic)
+            marked = await self._partitioned.mark_deleted(topic)
             try:
                 await self._sweep(topic, marked, force=force, elsewhere=elsewhere)
             except TopicElsewhere:
@@ -56,7 +48,7 @@ class PartitionedDeletion:
                 await self._take_back(topic, marked, failure)
                 raise
             try:
-                await self._host.partitioned_topics.delete(topic, marked.version)
+                await self._partitioned.delete(topic, marked.version)
             except PartitionsChanged:
                 _log.info(line("partitions changed while they were deleted, once more", topic=topic))
                 continue
@@ -68,20 +60,27 @@ class PartitionedDeletion:
 
         A partition that is made between the look and the mark keeps it. PartitionsChanged, TopicNotFound: somebody else's.
         """
-        found = await self._host.partitioned_topics.get(topic)
+        found = await self._partitioned.get(topic)
         if not found.partitions or found.is_deleted or await self._is_any_there(topic, found):
             return False
-        marked = await self._host.partitioned_topics.mark_deleted(topic)
+        marked = await self._partitioned.mark_deleted(topic)
         if await self._is_any_there(topic, marked):
-            await self._host.partitioned_topics.unmark_deleted(topic, marked)
+            await self._partitioned.unmark_deleted(topic, marked)
             return False
-        await self._forget(topic)
-        await self._host.partitioned_topics.delete(topic, marked.version)
+        await self._lifecycle.forget(topic)
+        await self._partitioned.delete(topic, marked.version)
         return True
+
+    async def delete_unused(self, topic: TopicName, check: CheckUnused, *, with_metadata: bool) -> None:
+        """Deletes a topic that nobody uses unless `check` refuses; `with_metadata` also the partitioned topic that is empty
+        then."""
+        await self._lifecycle.delete_unused(topic, check)
+        if topic.is_partition and with_metadata:
+            await self.delete_if_empty(topic.partitioned)
 
     async def _is_any_there(self, topic: TopicName, found: PartitionedTopicMetadata) -> bool:
         async for index in in_slices(range(found.partitions)):
-            if await self._host.topic_exists(topic.partition(index)):
+            if await self._catalogue.topic_exists(topic.partition(index)):
                 return True
         return False
 
@@ -94,24 +93,24 @@ class PartitionedDeletion:
                 self._check_unused(partition)  # before anything is gone
         async for partition in in_slices(partitions):
             try:
-                await self._host.delete_topic(partition, force=force)
+                await self._lifecycle.delete_topic(partition, force=force)
             except TopicNotFound:
                 continue  # deleted by itself, or by an attempt that did not come to its end
             except TopicElsewhere:
                 if elsewhere is None:
                     raise
                 await elsewhere(partition, force)
-        await self._forget(topic)
+        await self._lifecycle.forget(topic)
 
     async def _take_back(self, topic: TopicName, marked: PartitionedTopicMetadata, failure: Exception) -> None:
         try:
-            await self._host.partitioned_topics.unmark_deleted(topic, marked)
+            await self._partitioned.unmark_deleted(topic, marked)
         except (PartitionsChanged, TopicNotFound):
             _log.info(line("somebody else decides whether the topic is deleted", topic=topic, failure=failure))
 
     def _check_unused(self, partition: TopicName) -> None:
         """As far as it is loaded here."""
-        loaded = self._host.loaded_topic(partition)
+        loaded = self._catalogue.loaded_topic(partition)
         if loaded is None:
             return
         activity = loaded.activity()
@@ -121,13 +120,13 @@ class PartitionedDeletion:
 
     async def require_still(self, topic: TopicName) -> None:
         """For whoever has stored something beside a topic: if that was deleted meanwhile this goes, too. TopicNotFound."""
-        if self._host.loaded_topic(topic) is not None:
+        if self._catalogue.loaded_topic(topic) is not None:
             return
         whole = topic.partitioned
-        found = await self._host.partitioned_topics.get(whole)
+        found = await self._partitioned.get(whole)
         async for index in in_slices(range(found.partitions)):
-            if not found.is_deleted or await self._host.topic_exists(whole.partition(index)):
+            if not found.is_deleted or await self._catalogue.topic_exists(whole.partition(index)):
                 return  # who deletes it has that still to do
-        if found.partitions or not await self._host.topic_exists(whole):
-            await self._forget(whole)
+        if found.partitions or not await self._catalogue.topic_exists(whole):
+            await self._lifecycle.forget(whole)
             raise TopicNotFound(str(topic))

@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from metadata.store import MetadataError, MetadataStore, NoNode, Notification
 from ports.clock import Clock
 
+from ..addresses import BROKERS
 from ..catalogue.namespaces import to_json
-from ..lookup.addresses import BROKERS
 from ..ownership.bundles import Bundle
 from .loads import BrokerLoad, BundleHistory, decode_history, decode_load, encode_history, load_fields
 

@@ -3,17 +3,17 @@
 Owns nothing: which topics there are and what they do the service says, that the owner stays the owner is `Owners.split`'s part.
 """
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Sequence
 
 from ports.loop.slices import in_slices
 
-from ...topic.contract import Topic
+from ..addresses import Answer
+from ..catalogue.catalogue import Catalogue
 from ..catalogue.topic_lists import NAMES_PER_SLICE
 from ..errors import BundleNotFound
-from ..lookup.addresses import Answer
+from ..lookup import Lookup
 from ..ownership.bundles import Bundle, Bundles, parse_range, topic_hash
 from ..ownership.namespace_bundles import CutChanged
-from ..ownership.owners import Owners
 from ..topic_name import NamespaceName, TopicName
 from .settings import LoadSettings
 from .splitting import ALGORITHMS, SPECIFIED, BundleReplaced, CannotSplit, TopicLoad, at_positions, cut_boundaries
@@ -29,16 +29,10 @@ class UnsupportedAlgorithm(Exception):
 
 
 class BundleSplits:
-    """Of one broker. `names` gives the topics of a namespace, loaded or not; `loaded` those that are."""
+    """Splits of one broker."""
 
-    def __init__(
-        self,
-        settings: LoadSettings,
-        owners: Callable[[], Owners],
-        names: Callable[[NamespaceName], Awaitable[list[TopicName]]],
-        loaded: Mapping[str, Topic],
-    ) -> None:
-        self._settings, self._owners, self._names, self._loaded = settings, owners, names, loaded
+    def __init__(self, settings: LoadSettings, catalogue: Catalogue, lookup: Lookup) -> None:
+        self._settings, self._catalogue, self._lookup = settings, catalogue, lookup
         self.done = self.failed = 0
         """How many were made here, and how many were not, since it runs."""
 
@@ -59,9 +53,11 @@ class BundleSplits:
                 f"Unsupported namespace bundle split algorithm, supported algorithms are [{', '.join(supported)}]"
             )
         if bundle_range != LARGEST:
-            return await self._split(namespace, bundle_range, name, positions, await self._names(namespace), unload=unload)
+            return await self._split(
+                namespace, bundle_range, name, positions, await self._catalogue.list_topics(namespace), unload=unload
+            )
         for attempt in range(1, LARGEST_ATTEMPTS_MAX + 1):
-            topics = await self._names(namespace)
+            topics = await self._catalogue.list_topics(namespace)
             largest = await self._largest(namespace, topics)
             try:
                 return await self._split(namespace, largest, name, positions, topics, unload=unload)
@@ -87,7 +83,7 @@ class BundleSplits:
             return cut_boundaries(cut.boundaries, bundle, inside, self._settings.load_balancer_namespace_maximum_bundles)
 
         self.failed += 1
-        elsewhere = await self._owners().split(namespace, bundle_range, cuts, unload=unload)
+        elsewhere = await self._lookup.owners.split(namespace, bundle_range, cuts, unload=unload)
         self.failed -= 1
         self.done += elsewhere is None
         return elsewhere
@@ -99,7 +95,7 @@ class BundleSplits:
         return [self._load_of(topic) async for topic in in_slices(topics, NAMES_PER_SLICE) if bundle.covers(topic)]
 
     def _load_of(self, name: TopicName) -> TopicLoad:
-        loaded = self._loaded.get(str(name))
+        loaded = self._catalogue.loaded_topics.get(str(name))
         if loaded is None:
             return TopicLoad(topic_hash(str(name)), 0.0, 0.0)
         traffic = loaded.traffic()
@@ -107,7 +103,7 @@ class BundleSplits:
         return TopicLoad(topic_hash(str(name)), traffic.msg_rate_in + traffic.msg_rate_out, throughput)
 
     async def _largest(self, namespace: NamespaceName, topics: Sequence[TopicName]) -> str:
-        cut = await self._owners().cut(namespace)
+        cut = await self._lookup.owners.cut(namespace)
         if cut is None:
             raise BundleNotFound(str(namespace), LARGEST)
         counts: dict[Bundle, int] = {}

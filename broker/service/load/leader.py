@@ -17,8 +17,8 @@ from metadata.sessions import Sessions
 from metadata.store import MetadataError, MetadataStore
 from ports.logs import line
 
+from ..addresses import Advertised
 from ..catalogue.namespaces import to_json
-from ..lookup.addresses import Advertised
 from ..neighbours.members import Members
 from .board import LoadBoard
 from .loads import BrokerLoad

@@ -71,6 +71,22 @@ class LoadDriver:
         return self._leader.usages
 
 
+class LoadBalancing:
+    """Load driver of a broker, while it runs. A standalone has none, nor a broker with loadBalancerEnabled=false."""
+
+    def __init__(self) -> None:
+        self.driver: LoadDriver | None = None
+
+    def start(self, driver: LoadDriver) -> None:
+        self.driver = driver
+        driver.start()
+
+    async def stop(self) -> None:
+        """Stops the driver, which stays for questions. Stopping twice is fine."""
+        if self.driver is not None:
+            await self.driver.stop()
+
+
 def _tell(task: "asyncio.Task[None]") -> None:
     """A driver that dies of a bug must not do so in silence."""
     if not task.cancelled() and (error := task.exception()) is not None:

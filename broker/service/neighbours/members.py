@@ -14,8 +14,8 @@ from metadata.claim_driver import Claim
 from metadata.sessions import Sessions
 from metadata.store import Change, MetadataError, MetadataStore, NoNode, Notification
 
+from ..addresses import BROKERS, Advertised, address_for
 from ..catalogue.namespaces import to_json
-from ..lookup.addresses import BROKERS, Advertised, address_for
 
 CONTEST_SECONDS = 2.0
 """By then a broker that runs has made its node anew; one that was killed has not."""

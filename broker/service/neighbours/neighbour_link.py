@@ -13,7 +13,7 @@ from wire.generated import pulsar_api_pb2 as api
 from wire.generated.pulsar_api_pb2 import BaseCommand
 
 from ...errors import BrokerError, ServerError
-from ..lookup.addresses import Advertised
+from ..addresses import Advertised
 from .neighbours import Credentials, Neighbours
 
 SECONDS_MAX = 15.0

@@ -14,7 +14,7 @@ from urllib.parse import urlsplit
 from ports.network.tls import RenewedTls
 
 from ...errors import BrokerError, ServerError
-from ..lookup.addresses import Advertised
+from ..addresses import Advertised
 
 HANDSHAKE_SECONDS_MAX = 10.0
 

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 from metadata.looking import until
 from metadata.store import MetadataStore
 
-from ..lookup.addresses import Advertised
+from ..addresses import Advertised
 
 Refuses = Callable[[Advertised], Awaitable[bool]]
 WAIT_SECONDS_MAX = 20.0

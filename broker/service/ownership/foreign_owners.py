@@ -13,7 +13,7 @@ from typing import Any
 
 from metadata.store import MetadataError, MetadataStore, Notification
 
-from ..lookup.addresses import BROKERS
+from ..addresses import BROKERS
 from ..neighbours.members import Members
 
 EXTENSIBLE = ".ExtensibleLoadManagerImpl"

@@ -6,9 +6,9 @@ from typing import Protocol
 from metadata.store import MetadataStore
 
 from ...errors import BrokerError, ServerError
+from ..addresses import Advertised, Answer
 from ..catalogue.namespaces import policies_path
 from ..errors import BundleNotFound
-from ..lookup.addresses import Advertised, Answer
 from ..topic_name import NamespaceName, TopicName
 from .bundles import HASH_MAX, Bundle, Bundles
 from .namespace_bundles import NamespaceBundles

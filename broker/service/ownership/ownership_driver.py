@@ -18,10 +18,10 @@ from ports.logs import line
 from ports.loop.side_by_side import side_by_side
 
 from ...errors import BrokerError
+from ..addresses import Advertised, Answer
 from ..errors import BundleNotFound, BundleUnsettled, NoSuchBroker
 from ..load.placement.choosing import Chooser
 from ..load.placement.heirs import Heirs
-from ..lookup.addresses import Advertised, Answer
 from ..neighbours.members import MODULAR, Members, parse_broker_data
 from ..topic_name import NamespaceName, TopicName
 from .absent_owners import AbsentOwners, Refuses, nobody_refuses

@@ -26,27 +26,38 @@ _ROOT = "/admin/policies"
 _ATTEMPTS_MAX = 10
 
 
-class NamespacePolicies:
-    """In one metadata store, as brokers of one cluster see them. `apply` puts policies in force on a namespace's topics, `gone`
-    is told of one that was deleted."""
+Apply = Callable[[NamespaceName], Awaitable[None]]
+"""Puts changed policies in force on the topics of a namespace."""
 
-    def __init__(
-        self,
-        store: MetadataStore,
-        cluster: str,
-        apply: Callable[[NamespaceName, TopicPolicies], Awaitable[None]],
-        gone: Callable[[NamespaceName], None] = lambda namespace: None,
-    ) -> None:
+
+class NamespacePolicies:
+    """Policies of namespaces in one metadata store, as the brokers of one cluster see them."""
+
+    def __init__(self, store: MetadataStore, cluster: str, gone: Callable[[NamespaceName], None]) -> None:
+        """`gone` is notified of each namespace that was deleted."""
         self._store = store
         self._cluster = cluster
-        self._apply, self._gone = apply, gone
+        self._gone = gone
+        self._appliers: list[Apply] = []
         self._cached: dict[str, TopicPolicies] = {}
         self._turn = asyncio.Lock()
         self._tasks: dict[asyncio.Task[None], None] = {}
         self._unwatch = store.watch(_ROOT, self._changed)
 
+    def apply_with(self, apply: Apply) -> None:
+        """Adds a call that puts policies in force, made after each change."""
+        self._appliers.append(apply)
+
+    async def read(self, namespace: NamespaceName) -> TopicPolicies:
+        """Returns the policies that hold now, read from metadata unless they are cached. BrokerError(METADATA)."""
+        try:
+            await self.load(namespace)
+        except MetadataError as error:
+            raise BrokerError(ServerError.METADATA, str(error)) from error
+        return self.of(namespace)
+
     async def load(self, namespace: NamespaceName) -> None:
-        """See to it that `of` knows the namespace. MetadataError when its policies cannot be read."""
+        """Reads the policies that `of` returns. MetadataError when they cannot be read."""
         if str(namespace) not in self._cached:
             async with self._turn:
                 found = await self._read(namespace)
@@ -100,10 +111,14 @@ class NamespacePolicies:
             if found is None:
                 self._cached.pop(str(namespace), None)
                 self._gone(namespace)
-                await self._apply(namespace, TopicPolicies())
+                await self._apply(namespace)
             elif str(namespace) in self._cached:
                 self._cached[str(namespace)] = found
-                await self._apply(namespace, found)
+                await self._apply(namespace)
+
+    async def _apply(self, namespace: NamespaceName) -> None:
+        for apply in self._appliers:
+            await apply(namespace)
 
     async def _read(self, namespace: NamespaceName) -> TopicPolicies | None:
         """None: there is no such; whoever wants to load a topic of it is told elsewhere. Nothing is kept of those."""

@@ -6,17 +6,16 @@ does is the topic's.
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-from metadata.store import MetadataError, MetadataStore
 from ports.logs import line
 
-from ...errors import BrokerError, ServerError
+from ...errors import BrokerError
 from ...policies.documents import from_topic_document
 from ...policies.policies import EXEMPT, NOTHING_GOES, NOTHING_SAID, TopicPolicies
 from ...topic.contract import Topic
-from ..catalogue.gone_namespaces import GoneNamespaces
+from ..catalogue.loaded_topics import LoadedTopics
 from ..topic_name import NamespaceName, TopicName
 from .namespace_policies import NamespacePolicies
 from .topic_policies import TopicPolicyDocuments
@@ -31,43 +30,34 @@ was written: an index names its place."""
 _COMPACTED = replace(EXEMPT, compaction_threshold_bytes=1 << 20)
 
 
+def put_in_force_on_system(name: TopicName, topic: Topic) -> None:
+    """Exempts a system topic from all policies but compaction."""
+    topic.upkeep.apply(_COMPACTED if name.local_name in _COMPACTED_NAMES else EXEMPT)
+
+
 class PolicyEnforcement:
     """On the topics of one broker."""
 
-    def __init__(
-        self,
-        store: MetadataStore,
-        cluster: str,
-        documents: TopicPolicyDocuments,
-        topics: Callable[[], Mapping[str, Topic]],
-        gone: GoneNamespaces,
-    ) -> None:
-        self.namespaces = NamespacePolicies(store, cluster, self._namespace_changed, gone.gone)
-        self._documents = documents
-        self._topics = topics
+    def __init__(self, namespaces: NamespacePolicies, documents: TopicPolicyDocuments, loaded: LoadedTopics) -> None:
+        self.namespaces, self.documents = namespaces, documents
+        self._topics = loaded
+        namespaces.apply_with(self._namespace_changed)
         self._unwatch = documents.watch(self._topic_changed)
 
     def close(self) -> None:
         self._unwatch()
         self.namespaces.close()
-
-    async def of_namespace(self, namespace: NamespaceName) -> TopicPolicies:
-        """BrokerError(METADATA) when they cannot be read."""
-        try:
-            await self.namespaces.load(namespace)
-        except MetadataError as error:
-            raise BrokerError(ServerError.METADATA, str(error)) from error
-        return self.namespaces.of(namespace)
+        self.documents.close()
 
     async def said_of(self, topic: TopicName) -> tuple[TopicPolicies, TopicPolicies]:
         """Its own, as far as they are known here, and its namespace's. BrokerError(METADATA)."""
-        namespace = await self.of_namespace(topic.namespace)
+        namespace = await self.namespaces.read(topic.namespace)
         return self._own(topic), namespace
 
     def put_in_force(self, name: TopicName, topic: Topic) -> None:
-        """On a topic, before anybody gets to see it; after `of_namespace` of its namespace."""
+        """On a topic, before anybody gets to see it; after `NamespacePolicies.read` of its namespace."""
         if name.is_system:
-            topic.upkeep.apply(_COMPACTED if name.local_name in _COMPACTED_NAMES else EXEMPT)
+            put_in_force_on_system(name, topic)
         else:
             topic.upkeep.apply(self.namespaces.of(name.namespace), self._own(name))
 
@@ -75,12 +65,12 @@ class PolicyEnforcement:
         """The broker's own are other ones now."""
         await self._each(lambda name: True)
 
-    async def _namespace_changed(self, namespace: NamespaceName, policies: TopicPolicies) -> None:
+    async def _namespace_changed(self, namespace: NamespaceName) -> None:
         start = f"persistent://{namespace}/"
         await self._each(lambda name: name.removeprefix("non-").startswith(start))
 
     async def _each(self, concerns: Callable[[str], bool]) -> None:
-        for place, (name, topic) in enumerate(list(self._topics().items())):
+        for place, (name, topic) in enumerate(list(self._topics.all.items())):
             if place % _SLICE == 0:
                 await asyncio.sleep(0)
             if concerns(name):
@@ -93,11 +83,11 @@ class PolicyEnforcement:
     def _loaded(self, topic: TopicName) -> Iterator[tuple[str, Topic]]:
         """The topic, or its partitions."""
         whole, partition = str(topic), f"{topic}-partition-"
-        return (found for found in list(self._topics().items()) if found[0] == whole or found[0].startswith(partition))
+        return (found for found in list(self._topics.all.items()) if found[0] == whole or found[0].startswith(partition))
 
     def _own(self, topic: TopicName) -> TopicPolicies:
         """Of a document that cannot be read nothing is in force: its topic has its namespace's policies, and keeps all."""
-        document = self._documents.of(topic)
+        document = self.documents.of(topic)
         if not document:
             return NOTHING_SAID
         try:

@@ -14,7 +14,7 @@ from wire.kernels.metadata import scan
 from wire.position import Position
 from wire.run import EntryRun
 
-from ..lookup.addresses import Advertised, Answer
+from ..addresses import Advertised, Answer
 from ..neighbours.neighbour_link import NeighbourLink, lookup
 from ..neighbours.neighbours import Neighbours
 from .event_log import OnMessage

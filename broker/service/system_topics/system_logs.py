@@ -1,56 +1,44 @@
-"""SystemLogs: the topics of a namespace that brokers write and read like clients do, wherever each is served.
+"""Logs in the topics of a namespace that brokers write and read like clients do, whichever broker serves each.
 
-Owns nothing: here it is the loaded topic, elsewhere a connection to whoever has it.
+A log that is served here is the loaded topic, a log elsewhere a connection to its broker. Owns no log.
 """
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING
 
 from ...errors import BrokerError, ServerError
 from ...topic.contract import Topic
-from ..policies.topic_policies_events import change_events_of
-from ..topic_name import NamespaceName, TopicName
+from ..catalogue.catalogue import Catalogue
+from ..lookup import Lookup
+from ..topic_name import TopicName
 from .event_log import COMPACTION_CURSOR, EventLog, ServedEventLog
 from .event_log_elsewhere import EventLogElsewhere
 
-if TYPE_CHECKING:
-    from ..broker_service import BrokerService
-
-NO_TOPIC_POLICIES = "Topic level policies is disabled, to enable the topic level policy and retry."
-"""Apache's words."""
+LoadTopic = Callable[[TopicName, bool], Awaitable[Topic]]
+"""Loads a system topic that is served here. The flag: the topic may be created. BrokerError."""
 
 
 class SystemLogs:
-    """Of one broker. `load`: a topic that is served here, made when it is missing."""
+    """Opener of such logs on one broker. `new_name` makes names of producers."""
 
-    def __init__(self, service: "BrokerService", load: Callable[[TopicName, bool], Awaitable[Topic]]) -> None:
-        self._service, self._load = service, load
+    def __init__(self, catalogue: Catalogue, lookup: Lookup, load: LoadTopic, new_name: Callable[[], str]) -> None:
+        self._catalogue, self._lookup, self._load, self._new_name = catalogue, lookup, load, new_name
 
     async def open(self, topic: TopicName, is_made: bool) -> EventLog | None:
-        """None when it is not there and not to be made. BrokerError."""
-        service = self._service
-        if not is_made and not await service.topic_exists(topic):
+        """Returns the log, created if `is_made`; None when the topic is missing and not to be created. BrokerError."""
+        if not is_made and not await self._catalogue.topic_exists(topic):
             return None
-        found = await service.lookup(topic)
-        if found.address != service.advertised:
-            return EventLogElsewhere(str(topic), found, service.neighbours, service.new_producer_name)
+        found = await self._lookup.find(topic)
+        if found.address != self._lookup.advertised:
+            return EventLogElsewhere(str(topic), found, self._lookup.neighbours, self._new_name)
         try:
-            return ServedEventLog(await self._load(topic, is_made), service.new_producer_name)
+            return ServedEventLog(await self._load(topic, is_made), self._new_name)
         except BrokerError as refusal:
             if is_made or refusal.code is not ServerError.TOPIC_NOT_FOUND:
                 raise
             return None  # deleted since
 
-    async def change_events(self, namespace: NamespaceName, is_made: bool) -> EventLog | None:
-        """Where the policies of the namespace's topics are written. Where topics have none it is as if it were not there."""
-        if not self._service.settings.has_topic_policies:
-            if is_made:
-                raise BrokerError(ServerError.NOT_ALLOWED, NO_TOPIC_POLICIES)
-            return None
-        return await self.open(change_events_of(namespace), is_made)
 
-
-async def keep_what_is_not_compacted(name: TopicName, topic: Topic) -> None:
-    """Of such a log, also where nobody here reads it: without a cursor retention would let go of what brokers rely on."""
+async def add_compaction_cursor(name: TopicName, topic: Topic) -> None:
+    """Creates the cursor that keeps uncompacted messages of a system log from retention, also where nobody here reads it."""
     if name.is_written_by_brokers:
         await topic.create_subscription(COMPACTION_CURSOR, from_earliest=True, properties={})

@@ -52,7 +52,7 @@ class Snapshots:
         return found
 
     async def _open(self, topic: TopicName, kind: Kind, is_made: bool) -> EventLog | None:
-        if is_made and (topic not in self._with_schema or not await self._service.topic_exists(topic)):
+        if is_made and (topic not in self._with_schema or not await self._service.catalogue.topic_exists(topic)):
             await self._service.schemas.put(topic, schema_of(kind))
             self._with_schema[topic] = None
         return await self._service.system_logs.open(topic, is_made)

@@ -9,8 +9,8 @@ from urllib.parse import unquote
 from broker.admin.app import admin_app
 from broker.dispatchers.settings import DispatcherSettings
 from broker.policies.topic_settings import TopicSettings
+from broker.service.addresses import Advertised
 from broker.service.broker_service import BrokerService
-from broker.service.lookup.addresses import Advertised
 from broker.service.settings import BrokerSettings
 from broker.service.topic_name import TopicName
 from broker.topic.opening import Topics
@@ -120,7 +120,7 @@ class AdminWorld:
         assert (answer.status, answer.body) == (204, b"")
 
     async def loaded(self, topic: str) -> Any:
-        return await self.service.topic(TopicName.parse(topic), may_create=True)
+        return await self.service.lifecycle.topic(TopicName.parse(topic), may_create=True)
 
 
 def play(

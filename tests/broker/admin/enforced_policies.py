@@ -124,7 +124,7 @@ async def is_full_of_subscriptions(world: AdminWorld, topic: Any) -> bool:
 
 
 async def makes_no_topics(world: AdminWorld, topic: Any) -> bool:
-    return await refused(world.service.topic(TopicName.parse(f"{NAME}/another{next(_numbers)}"), may_create=True))
+    return await refused(world.service.lifecycle.topic(TopicName.parse(f"{NAME}/another{next(_numbers)}"), may_create=True))
 
 
 # ---- Who and how

@@ -274,7 +274,7 @@ async def seen(world: AdminWorld) -> Any:
 
     for root in _ROOTS:
         await walk(f"/{root}")
-    return stored, {name: _state(topic) for name, topic in world.service.loaded_topics.items()}
+    return stored, {name: _state(topic) for name, topic in world.service.catalogue.loaded_topics.items()}
 
 
 def _state(topic: Any) -> Any:

@@ -11,8 +11,8 @@ import pytest
 from broker.connection.connection import Connection
 from broker.connection.listener import Listener
 from broker.connection.settings import ConnectionSettings
+from broker.service.addresses import Advertised
 from broker.service.broker_service import BrokerService
-from broker.service.lookup.addresses import Advertised
 from broker.service.settings import BrokerSettings
 from metadata.memory import MemoryStore
 from ports.clock import RealClock

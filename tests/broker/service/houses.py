@@ -4,11 +4,11 @@ from collections.abc import AsyncIterator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
 
+from broker.service.addresses import Advertised, broker_id
 from broker.service.broker_service import BrokerService
 from broker.service.load.board import LoadBoard
 from broker.service.load.placement.choosing import ByHash, ByLoad, Chooser
 from broker.service.load.placement.rules_driver import PlacementPolicies
-from broker.service.lookup.addresses import Advertised, broker_id
 from broker.service.neighbours.members import Members, broker_data, ownership_data
 from broker.service.ownership.absent_owners import Refuses, nobody_refuses
 from broker.service.ownership.namespace_bundles import NamespaceBundles
@@ -55,8 +55,8 @@ class House:
         self.chooser: Chooser = ByLoad(self.board, self.policies, 0.85) if by_load else ByHash(self.board)
 
     async def start(self) -> None:
-        await self.service.namespaces.bootstrap_standalone("c", 4, "", "")
-        own, close_topics = ownership_data(self.advertised, {}), self.service.close_topics
+        await self.service.catalogue.namespaces.bootstrap_standalone("c", 4, "", "")
+        own, close_topics = ownership_data(self.advertised, {}), self.service.lifecycle.close_topics
         owners = BundleOwnership(
             self.store,
             self.sessions,
@@ -81,14 +81,14 @@ class House:
         """Who serves it, asked as a client does: here first."""
         house, authoritative = self, False
         for _ in range(3):
-            answer = await house.service.lookup(topic, authoritative=authoritative)
+            answer = await house.service.lookup.find(topic, authoritative=authoritative)
             house, authoritative = others[answer.address.broker_url], answer.is_redirect
             if not answer.is_redirect:
                 return house
         raise AssertionError("redirected for ever")
 
     async def load(self, topic: TopicName) -> None:
-        await self.service.topic(topic, may_create=True)
+        await self.service.lifecycle.topic(topic, may_create=True)
 
 
 @asynccontextmanager

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from broker.errors import BrokerError, ServerError
+from broker.service.addresses import Advertised
 from broker.service.broker_service import BrokerService
 from broker.service.errors import BadPartitionCount, NamespaceNotFound, TopicConflict, TopicNotFound
-from broker.service.lookup.addresses import Advertised
 from broker.service.settings import BrokerSettings
 from broker.service.topic_name import NamespaceName, TopicName
 from metadata.memory import MemoryStore, SharedTree
@@ -37,7 +37,7 @@ class House:
         return None if found is None else json.loads(found.value)
 
     async def load(self, name: str, *, may_create: bool = True) -> Any:
-        return await self.service.topic(TopicName.parse(name), may_create=may_create)
+        return await self.service.lifecycle.topic(TopicName.parse(name), may_create=may_create)
 
 
 @asynccontextmanager
@@ -80,11 +80,11 @@ def test_a_second_start_changes_no_policies_and_gives_other_producer_names() -> 
     async def scenario() -> None:
         shared = SharedTree()
         async with a_house(shared=shared) as house:
-            first = [house.service.new_producer_name() for _ in range(3)]
+            first = [house.service.producer_names.new() for _ in range(3)]
             await house.store.put("/admin/policies/public/default", b'{"mine":1}')
         async with a_house(shared=shared) as house:
             assert await house.value("/admin/policies/public/default") == {"mine": 1}
-            names = first + [house.service.new_producer_name() for _ in range(3)]
+            names = first + [house.service.producer_names.new() for _ in range(3)]
             assert len(dict.fromkeys(names)) == 6
             assert all(each.startswith("standalone-") and each.count("-") == 2 for each in names)
 
@@ -102,8 +102,8 @@ def test_a_missing_topic_is_made_when_caller_and_settings_allow_it() -> None:
             assert caught.value.code is ServerError.TOPIC_NOT_FOUND
             topic = await house.load("t")
             assert await house.load("t", may_create=False) is topic
-            assert house.service.loaded_topic(name("t")) is topic
-            assert list(house.service.loaded_topics) == ["persistent://public/default/t"]
+            assert house.service.catalogue.loaded_topic(name("t")) is topic
+            assert list(house.service.catalogue.loaded_topics) == ["persistent://public/default/t"]
 
     play(scenario)
 
@@ -115,11 +115,11 @@ def test_without_auto_creation_only_topics_that_are_there_are_loaded() -> None:
                 await house.load("t")
             assert caught.value.code is ServerError.TOPIC_NOT_FOUND
             with pytest.raises(TopicNotFound):
-                await house.service.partitions(name("t"), may_create=True)
-            await house.service.create_topic(name("t"))
+                await house.service.creation.partitions(name("t"), may_create=True)
+            await house.service.lifecycle.create_topic(name("t"))
             await house.load("t")
-            await house.service.create_partitioned_topic(name("p"), 2)
-            assert (await house.service.partitions(name("p"), may_create=True)).partitions == 2
+            await house.service.creation.create(name("p"), 2)
+            assert (await house.service.creation.partitions(name("p"), may_create=True)).partitions == 2
             await house.load("p-partition-1")
             await house.store.delete(name("p-partition-0").managed_ledger_path)  # as the sweep of inactive topics does
             await house.load("p-partition-0")
@@ -132,12 +132,12 @@ def test_a_namespace_must_be_there() -> None:
         async with a_house() as house:
             missing = name("persistent://t/n/x")
             for work in (
-                house.service.topic(missing, may_create=True),
-                house.service.lookup(missing),
-                house.service.partitions(missing, may_create=True),
-                house.service.create_topic(missing),
-                house.service.create_partitioned_topic(missing, 2),
-                house.service.list_topics(missing.namespace),
+                house.service.lifecycle.topic(missing, may_create=True),
+                house.service.lookup.find(missing),
+                house.service.creation.partitions(missing, may_create=True),
+                house.service.lifecycle.create_topic(missing),
+                house.service.creation.create(missing, 2),
+                house.service.catalogue.list_topics(missing.namespace),
             ):
                 with pytest.raises(NamespaceNotFound) as caught:
                     await work
@@ -168,15 +168,15 @@ def test_a_kind_of_topic_that_is_switched_off_is_refused_with_the_setting(
 def test_missing_topics_become_partitioned_where_that_is_the_default() -> None:
     async def scenario() -> None:
         async with a_house(PARTITIONED) as house:
-            found = await asyncio.gather(*(house.service.partitions(name("t"), may_create=True) for _ in range(5)))
+            found = await asyncio.gather(*(house.service.creation.partitions(name("t"), may_create=True) for _ in range(5)))
             assert [each.partitions for each in found] == [3] * 5
-            assert [str(each) for each in await house.service.list_topics(DEFAULT)] == [
+            assert [str(each) for each in await house.service.catalogue.list_topics(DEFAULT)] == [
                 f"persistent://public/default/t-partition-{index}" for index in range(3)
             ]
             await house.store.put(name("old").managed_ledger_path, b"")
-            assert (await house.service.partitions(name("old"), may_create=True)).partitions == 0
+            assert (await house.service.creation.partitions(name("old"), may_create=True)).partitions == 0
             with pytest.raises(TopicNotFound):
-                await house.service.partitions(name("other"), may_create=False)
+                await house.service.creation.partitions(name("other"), may_create=False)
 
     play(scenario)
 
@@ -188,7 +188,7 @@ def test_missing_topics_become_partitioned_where_that_is_the_default() -> None:
 def test_partitions_and_their_metadata_must_agree(topic: str, said: str) -> None:
     async def scenario() -> None:
         async with a_house() as house:
-            await house.service.create_partitioned_topic(name("p"), 2)
+            await house.service.creation.create(name("p"), 2)
             with pytest.raises(BrokerError, match=said) as caught:
                 await house.load(topic)
             assert caught.value.code is ServerError.NOT_ALLOWED
@@ -201,8 +201,8 @@ def test_a_namespace_has_room_for_so_many_topics() -> None:
     async def scenario() -> None:
         async with a_house(BrokerSettings(max_topics_per_namespace=3)) as house:
             await house.load("a")
-            await house.service.create_partitioned_topic(name("p"), 2)
-            for work in (house.load("b"), house.service.create_topic(name("b"))):
+            await house.service.creation.create(name("p"), 2)
+            for work in (house.load("b"), house.service.lifecycle.create_topic(name("b"))):
                 with pytest.raises(BrokerError, match="Exceed maximum"):
                     await work
             await house.load("a")
@@ -217,17 +217,17 @@ def test_a_namespace_has_room_for_so_many_topics() -> None:
 def test_creating_what_is_there_is_a_conflict() -> None:
     async def scenario() -> None:
         async with a_house() as house:
-            await house.service.create_topic(name("t"))
-            await house.service.create_partitioned_topic(name("p"), 2)
+            await house.service.lifecycle.create_topic(name("t"))
+            await house.service.creation.create(name("p"), 2)
             for work in (
-                house.service.create_topic(name("t")),
-                house.service.create_partitioned_topic(name("t"), 2),
-                house.service.create_partitioned_topic(name("p"), 2),
+                house.service.lifecycle.create_topic(name("t")),
+                house.service.creation.create(name("t"), 2),
+                house.service.creation.create(name("p"), 2),
             ):
                 with pytest.raises(TopicConflict):
                     await work
             with pytest.raises(BrokerError, match="partitioned metadata"):
-                await house.service.create_topic(name("p"))
+                await house.service.lifecycle.create_topic(name("p"))
 
     play(scenario)
 
@@ -236,12 +236,12 @@ def test_deleting_loads_the_topic_and_lets_it_delete_itself() -> None:
     async def scenario() -> None:
         async with a_house() as house:
             await house.store.put(name("t").managed_ledger_path, b"")
-            await house.service.delete_topic(name("t"), force=True)
+            await house.service.lifecycle.delete_topic(name("t"), force=True)
             (topic,) = house.topics.topics.values()
             assert topic.deletions == [True]
-            assert not house.service.loaded_topics
+            assert not house.service.catalogue.loaded_topics
             with pytest.raises(TopicNotFound):
-                await house.service.delete_topic(name("other"))
+                await house.service.lifecycle.delete_topic(name("other"))
 
     play(scenario)
 
@@ -252,8 +252,8 @@ def test_a_topic_in_use_is_not_deleted() -> None:
             topic = await house.load("t")
             topic.failure = BrokerError(ServerError.NOT_ALLOWED, "in use")
             with pytest.raises(BrokerError, match="in use"):
-                await house.service.delete_topic(name("t"))
-            assert house.service.loaded_topic(name("t")) is topic
+                await house.service.lifecycle.delete_topic(name("t"))
+            assert house.service.catalogue.loaded_topic(name("t")) is topic
 
     play(scenario)
 
@@ -262,11 +262,11 @@ def test_unloading_closes_the_topic_and_the_next_who_asks_loads_it() -> None:
     async def scenario() -> None:
         async with a_house() as house:
             old = await house.load("t")
-            await house.service.unload_topic(name("t"))
+            await house.service.lifecycle.unload_topic(name("t"))
             assert old.is_closed
             assert await house.load("t") is not old
             with pytest.raises(TopicNotFound):
-                await house.service.unload_topic(name("other"))
+                await house.service.lifecycle.unload_topic(name("other"))
 
     play(scenario)
 
@@ -275,24 +275,24 @@ def test_partitioned_topics_are_made_grown_listed_and_deleted() -> None:
     async def scenario() -> None:
         async with a_house() as house:
             service, topic = house.service, name("a b")
-            await service.create_partitioned_topic(topic, 2, {"k": "v"})
+            await service.creation.create(topic, 2, {"k": "v"})
             path = "/admin/partitioned-topics/public/default/persistent/a+b"
             assert await house.value(path) == {"partitions": 2, "deleted": False, "properties": {"k": "v"}}
-            assert await service.partitioned_topics.list_in(DEFAULT) == [topic]
-            await service.partitioned_topics.update(topic, 3)
+            assert await service.catalogue.partitioned_topics.list_in(DEFAULT) == [topic]
+            await service.catalogue.partitioned_topics.update(topic, 3)
             assert await house.value(path) == {"partitions": 3, "deleted": False, "properties": {"k": "v"}}
-            assert [each.partition_index for each in await service.list_topics(DEFAULT)] == [0, 1, 2]
+            assert [each.partition_index for each in await service.catalogue.list_topics(DEFAULT)] == [0, 1, 2]
             for count in (2, 3, 0, -1, 1 << 40):
                 with pytest.raises(BadPartitionCount):
-                    await service.partitioned_topics.update(topic, count)
+                    await service.catalogue.partitioned_topics.update(topic, count)
             await house.load("a b-partition-1")
-            await service.delete_partitioned_topic(topic)
+            await service.deletion.delete(topic)
             assert await house.value(path) is None
             assert [each.deletions for each in house.topics.topics.values()] == [[False]] * 3
             with pytest.raises(TopicNotFound):
-                await service.delete_partitioned_topic(topic)
+                await service.deletion.delete(topic)
             with pytest.raises(TopicNotFound):
-                await service.partitioned_topics.update(topic, 9)
+                await service.catalogue.partitioned_topics.update(topic, 9)
 
     play(scenario)
 
@@ -301,9 +301,9 @@ def test_the_number_of_partitions_is_bounded_by_the_settings() -> None:
     async def scenario() -> None:
         async with a_house(BrokerSettings(max_num_partitions_per_partitioned_topic=4)) as house:
             with pytest.raises(BadPartitionCount, match="between 1 and 4"):
-                await house.service.create_partitioned_topic(name("p"), 5)
+                await house.service.creation.create(name("p"), 5)
             with pytest.raises(BrokerError, match="name of a partition"):
-                await house.service.create_partitioned_topic(name("p-partition-0"), 2)
+                await house.service.creation.create(name("p-partition-0"), 2)
 
     play(scenario)
 

@@ -32,7 +32,9 @@ class CoordinatedServer:
             BrokerSettings(), self.storage.store, self.storage.clock, self.topics, self.storage.ledger_store
         )
         self.participants = FakeParticipants()
-        self.coordinators = Coordinators(settings, self.storage.ledgers, self.service, self.participants, LoopClock())
+        self.coordinators = Coordinators(
+            settings, self.storage.ledgers, self.service.catalogue, self.service.lookup, self.participants, LoopClock()
+        )
         self.listener = Listener(self.service, ConnectionSettings())
         self.listener.coordinators = self.coordinators
 
@@ -47,7 +49,8 @@ async def a_server(settings: TransactionSettings | None = None) -> AsyncIterator
     server = CoordinatedServer(settings or TransactionSettings(transaction_coordinator_enabled=True))
     await server.service.bootstrap_standalone(ADVERTISED)
     await server.service.start(ADVERTISED)
-    await initialise_coordinators(server.service)
+    await initialise_coordinators(server.service.catalogue)
+    server.service.lifecycle.close_with(server.coordinators.close_covered)
     await server.coordinators.start()
     try:
         yield server
@@ -200,7 +203,7 @@ def test_a_coordinator_goes_with_its_bundle_and_is_loaded_again_from_its_log() -
         async with a_server() as server:
             first = await server.coordinators.connect(0)
             txn_id = await first.open(None, 60_000)
-            await server.service.close_topics(lambda topic: topic.partitioned == ASSIGN)
+            await server.service.lifecycle.close_topics(lambda topic: topic.partitioned == ASSIGN)
             assert not server.coordinators.all
             assert await refusal(first.end(txn_id.least, TxnAction.COMMIT)) is ServerError.TRANSACTION_COORDINATOR_NOT_FOUND
             await asyncio.sleep(31)  # the broker looks for its own also when no client comes

@@ -6,8 +6,9 @@ from typing import Any, cast
 
 from broker.connection.listener import Listener
 from broker.errors import BrokerError, ServerError
+from broker.service.addresses import Advertised, Answer
 from broker.service.broker_service import BrokerService
-from broker.service.lookup.addresses import Advertised, Answer
+from broker.service.lookup import Lookup
 from broker.service.neighbours.neighbours import Neighbours
 from broker.service.topic_name import TopicName
 from broker.transaction.coordinators import Coordinators
@@ -26,7 +27,7 @@ class OneBrokersView:
         self.advertised, self.neighbours = HERE, Neighbours()
         self.port, self.is_redirect = port, False
 
-    async def lookup(self, topic: TopicName) -> Answer:
+    async def find(self, topic: TopicName) -> Answer:
         return Answer(Advertised(f"pulsar://127.0.0.1:{self.port}", ""), is_redirect=self.is_redirect)
 
 
@@ -40,7 +41,7 @@ def play(scenario: Scenario) -> None:
             listener.coordinators = cast(Coordinators, object())  # there are transactions at that broker
             await listener.listen("127.0.0.1", 0)
             view = OneBrokersView(listener.port)
-            participants = ParticipantsAnywhere(cast(BrokerService, view), FakeParticipants())
+            participants = ParticipantsAnywhere(cast(Lookup, view), FakeParticipants())
             try:
                 await scenario(service, listener, view, participants)
             finally:
@@ -53,7 +54,7 @@ def test_many_at_once_are_ended_over_one_connection_also_where_a_lookup_has_to_c
     async def scenario(
         service: BrokerService, listener: Listener, view: OneBrokersView, participants: ParticipantsAnywhere
     ) -> None:
-        topic = cast(Any, await service.topic(TopicName.parse(TOPIC), may_create=True))
+        topic = cast(Any, await service.lifecycle.topic(TopicName.parse(TOPIC), may_create=True))
         ids = [TxnId(3, number) for number in range(50)]
         await asyncio.gather(*(participants.end_on_partition(TOPIC, each, COMMIT, -1) for each in ids))
         view.is_redirect = True
@@ -70,7 +71,7 @@ def test_a_refusal_is_told_with_its_code_and_a_connection_that_is_lost_is_made_a
     async def scenario(
         service: BrokerService, listener: Listener, view: OneBrokersView, participants: ParticipantsAnywhere
     ) -> None:
-        topic = cast(Any, await service.topic(TopicName.parse(TOPIC), may_create=True))
+        topic = cast(Any, await service.lifecycle.topic(TopicName.parse(TOPIC), may_create=True))
         sound = topic.end_transaction
 
         async def refuse(*_: Any) -> None:

@@ -40,7 +40,7 @@ TOPICS = (
 def test_what_transactions_keep_for_themselves_nobody_opens(topic: str) -> None:
     async def scenario() -> None:
         async with a_peer() as peer:
-            await peer.service.partitioned_topics.create(ASSIGN, 1, {})
+            await peer.service.catalogue.partitioned_topics.create(ASSIGN, 1, {})
             for command in (producer(topic=topic), subscribe(topic=topic)):
                 answer = await peer.ask(command)
                 assert (answer.type, answer.error.error) == (BaseCommand.ERROR, api.NotAllowedError)
@@ -64,7 +64,7 @@ def test_names_that_are_like_it_are_topics_as_others_are(topic: str) -> None:
 def test_who_looks_for_coordinators_may_ask_how_many_there_are() -> None:
     async def scenario() -> None:
         async with a_peer() as peer:
-            await peer.service.partitioned_topics.create(ASSIGN, 3, {})
+            await peer.service.catalogue.partitioned_topics.create(ASSIGN, 3, {})
             answer = await peer.ask(partitions(str(ASSIGN), may_create=False))
             assert answer.partition_metadata_response.partitions == 3
 
@@ -77,8 +77,10 @@ def test_a_transaction_that_names_a_log_as_its_topic_comes_to_its_end() -> None:
             service = peer.service
             log = TopicName.parse(NOT_TOPICS[0])
             await peer.topics.store.put(log.managed_ledger_path, b"")
-            assert await service.topic_exists(log)
-            await ParticipantsHere(service).end_on_partition(str(log), TxnId(0, 1), TxnAction.COMMIT, -1)
+            assert await service.catalogue.topic_exists(log)
+            await ParticipantsHere(service.catalogue, service.lifecycle).end_on_partition(
+                str(log), TxnId(0, 1), TxnAction.COMMIT, -1
+            )
 
     play(scenario)
 
@@ -89,8 +91,10 @@ async def coordinated() -> AsyncIterator[Secured]:
     async with secured() as server:
         service, storage = server.listener.service, World(trimming(), 0.001)
         settings = TransactionSettings(transaction_coordinator_enabled=True)
-        coordinators = Coordinators(settings, storage.ledgers, service, FakeParticipants(), LoopClock())
-        await initialise_coordinators(service)
+        coordinators = Coordinators(
+            settings, storage.ledgers, service.catalogue, service.lookup, FakeParticipants(), LoopClock()
+        )
+        await initialise_coordinators(service.catalogue)
         await coordinators.start()
         server.listener.coordinators = coordinators
         may = ["produce", "consume"]

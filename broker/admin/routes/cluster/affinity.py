@@ -13,10 +13,11 @@ from starlette.responses import Response
 from metadata.store import MUST_NOT_EXIST, BadVersion, MetadataStore, NoNode
 
 from ....security.authorization.needs import Kind
-from ....service.broker_service import BrokerService
+from ....service.catalogue.catalogue import Catalogue
 from ....service.catalogue.namespaces import to_json
 from ....service.load.placement.rules_driver import ANTI_AFFINITY_GROUP, decode_brokers, decode_group, domains_path
 from ....service.ownership.namespace_bundles import LOCAL_POLICIES
+from ....service.policies.namespace_policies import NamespacePolicies
 from ....service.topic_name import NamespaceName
 from ...rest.answers import BadRequest, Refusal, json_answer, no_content, text_answer
 from ...rest.bodies import Brokers
@@ -31,8 +32,8 @@ _ATTEMPTS_MAX = 5
 class AffinityRoutes:
     """The handlers; one instance per server."""
 
-    def __init__(self, service: BrokerService, store: MetadataStore) -> None:
-        self._service, self._store = service, store
+    def __init__(self, catalogue: Catalogue, namespace_policies: NamespacePolicies, store: MetadataStore) -> None:
+        self._catalogue, self._namespace_policies, self._store = catalogue, namespace_policies, store
 
     def routes(self) -> list[Endpoint]:
         def cluster(operation: str) -> Access:
@@ -102,7 +103,7 @@ class AffinityRoutes:
     async def group(self, request: Request) -> Response:
         """Bare text; 204 for a namespace that is in none."""
         namespace = namespace_of(request)
-        await self._service.namespaces.require(namespace)
+        await self._catalogue.namespaces.require(namespace)
         group = await self._group(namespace)
         return text_answer(group) if group else no_content()
 
@@ -135,7 +136,7 @@ class AffinityRoutes:
 
     async def _change(self, namespace: NamespaceName, edit: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
         """Of LocalPolicies, which also say how the namespace is cut: everything else in them stays."""
-        policies = await self._service.namespace_policies.document(namespace)
+        policies = await self._namespace_policies.document(namespace)
         path = f"{LOCAL_POLICIES}/{namespace}"
         for _ in range(_ATTEMPTS_MAX):
             found = await self._store.get(path)

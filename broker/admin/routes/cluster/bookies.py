@@ -4,6 +4,7 @@ One is our own: `local-reads`, by which readers on the machine get at the files 
 has entries of all topics, so it is for super-users (docs/adr/0030-reads-on-one-machine.md).
 """
 
+from collections.abc import Mapping
 from typing import Any
 
 from starlette.requests import Request
@@ -11,7 +12,7 @@ from starlette.responses import Response
 
 from metadata.store import MetadataStore
 
-from ....service.broker_service import BrokerService
+from ....service.bookies_inside import BookieInside
 from ...rest.answers import Refusal, json_answer, no_content
 from ...rest.bodies import BookieInfo, plain
 from ...rest.documents import Documents
@@ -25,8 +26,8 @@ _INFO = "/admin/v2/bookies/racks-info"
 class BookieRoutes:
     """The handlers; one instance per server."""
 
-    def __init__(self, service: BrokerService, store: MetadataStore) -> None:
-        self._service, self._store, self._documents = service, store, Documents(store)
+    def __init__(self, bookies_inside: Mapping[str, BookieInside], store: MetadataStore) -> None:
+        self._bookies_inside, self._store, self._documents = bookies_inside, store, Documents(store)
 
     def routes(self) -> list[Endpoint]:
         one, group = _INFO + "/{bookie}", (Query("group", description="The group in which the bookie is to be."),)
@@ -49,7 +50,7 @@ class BookieRoutes:
 
     async def local_reads(self, request: Request) -> Response:
         """Of each bookie in this process that hands over its files: the abstract socket, and the token (hexadecimal)."""
-        inside = self._service.bookies_inside
+        inside = self._bookies_inside
         told = {name: {"socket": each.socket_name.decode(), "token": each.token.hex()} for name, each in inside.items()}
         answer = json_answer(told)
         answer.headers["Cache-Control"] = "no-store"  # a secret of this process

@@ -8,8 +8,11 @@ from starlette.responses import Response
 
 from ports.loop.slices import in_slices
 
-from ....service.broker_service import BrokerService
+from ....service.catalogue.catalogue import Catalogue
+from ....service.load.load_driver import LoadBalancing
 from ....service.load.loads import BrokerLoad, load_fields
+from ....service.lookup import Lookup
+from ....service.settings import BrokerSettings
 from ....service.topic_name import TopicName
 from ....topic.statistics.topic_stats import TopicStats
 from ...rest.answers import json_answer
@@ -23,8 +26,8 @@ _STATS = "/admin/v2/broker-stats"
 class BrokerStatsRoutes:
     """The handlers; one instance per server."""
 
-    def __init__(self, service: BrokerService) -> None:
-        self._service = service
+    def __init__(self, catalogue: Catalogue, lookup: Lookup, load: LoadBalancing, settings: BrokerSettings) -> None:
+        self._catalogue, self._lookup, self._load, self._settings = catalogue, lookup, load, settings
 
     def routes(self) -> list[Endpoint]:
         return [
@@ -35,15 +38,15 @@ class BrokerStatsRoutes:
 
     async def load_report(self, request: Request) -> Response:
         """What the load manager was told last, LocalBrokerData's changing half."""
-        load = self._service.load
+        load = self._load.driver
         return json_answer(load_fields(BrokerLoad() if load is None else load.reported()))
 
     async def topics(self, request: Request) -> Response:
         """TopicStats of every topic that is served here, by namespace, bundle and domain."""
         found: dict[str, Any] = {}
-        async for text, topic in in_slices(list(self._service.loaded_topics.items())):
+        async for text, topic in in_slices(list(self._catalogue.loaded_topics.items())):
             name = TopicName.parse(text)
-            bundle = (await bundles_of(self._service, name.namespace)).of(name).range
+            bundle = (await bundles_of(self._lookup, name.namespace)).of(name).range
             domains = found.setdefault(str(name.namespace), {}).setdefault(bundle, {})
             domains.setdefault(name.domain, {})[text] = await topic_stats_json(topic)
         return json_answer(found)
@@ -51,13 +54,13 @@ class BrokerStatsRoutes:
     async def metrics(self, request: Request) -> Response:
         """Sums over the topics of each namespace, under the names of Apache's NamespaceStats."""
         by_namespace: dict[str, dict[str, float]] = {}
-        async for text, topic in in_slices(list(self._service.loaded_topics.items())):
+        async for text, topic in in_slices(list(self._catalogue.loaded_topics.items())):
             sums = by_namespace.setdefault(str(TopicName.parse(text).namespace), {})
             stats = await topic.stats_in_slices()
             _add(sums, _of_topic(stats))
             async for each in in_slices(stats.subscriptions.values()):
                 _add(sums, {"brk_msg_backlog": each.msg_backlog, "brk_no_of_consumers": len(each.consumers)})
-        cluster = self._service.settings.cluster_name
+        cluster = self._settings.cluster_name
         return json_answer(
             [
                 {"metrics": sums, "dimensions": {"cluster": cluster, "namespace": namespace}}

@@ -12,8 +12,8 @@ from metadata.store import MetadataStore
 from ports.settings import shown_value
 
 from ....security.authorization.needs import Kind
+from ....service.addresses import BROKERS, Advertised, broker_id
 from ....service.broker_service import BrokerService
-from ....service.lookup.addresses import BROKERS, Advertised, broker_id
 from ....service.ownership.bundles import OWNERS
 from ....service.topic_name import TopicName
 from ...rest.answers import Refusal, json_answer, no_content, text_answer
@@ -99,10 +99,10 @@ class BrokerRoutes:
 
     async def leader(self, request: Request) -> Response:
         """LeaderBroker; a standalone is its own."""
-        if self._service.load is None:
-            url = self._service.advertised.http_url
-            return json_answer({"serviceUrl": url, "brokerId": broker_id(self._service.advertised)})
-        leader = self._service.load.leader()
+        if self._service.load.driver is None:
+            url = self._service.lookup.advertised.http_url
+            return json_answer({"serviceUrl": url, "brokerId": broker_id(self._service.lookup.advertised)})
+        leader = self._service.load.driver.leader()
         if not leader:
             raise Refusal(404, "Couldn't find leader broker")
         return json_answer(leader)
@@ -114,7 +114,7 @@ class BrokerRoutes:
         return json_answer([]) if gather is None else await gather()
 
     async def _ids(self) -> list[str]:
-        return await self._store.children(BROKERS) or [broker_id(self._service.advertised)]
+        return await self._store.children(BROKERS) or [broker_id(self._service.lookup.advertised)]
 
     async def _owned_by(self, broker: str) -> list[str]:
         """By the nodes that say so."""
@@ -131,9 +131,9 @@ class BrokerRoutes:
     async def _loaded(self) -> list[str]:
         """Of a standalone: the bundles in which topics are loaded."""
         found: dict[str, None] = {}
-        for name in self._service.loaded_topics:
+        for name in self._service.catalogue.loaded_topics:
             topic = TopicName.parse(name)
-            found[str((await bundles_of(self._service, topic.namespace)).of(topic))] = None
+            found[str((await bundles_of(self._service.lookup, topic.namespace)).of(topic))] = None
         return list(found)
 
     # ---- Whether it is well
@@ -141,7 +141,7 @@ class BrokerRoutes:
     async def health(self, request: Request) -> Response:
         """A message is published to the broker's heartbeat topic and read back (Apache: internalRunHealthCheck)."""
         broker = request.state.query["brokerId"]
-        if broker and broker != broker_id(self._service.advertised):
+        if broker and broker != broker_id(self._service.lookup.advertised):
             data = await self._documents.get(f"{BROKERS}/{broker}")
             if data is None:
                 raise Refusal(404, f"Broker id '{broker}' not found in available brokers.")
@@ -161,7 +161,7 @@ class BrokerRoutes:
 
     async def check_backlogs(self, request: Request) -> Response:
         """Backlog quotas are checked now, rather than at the next round."""
-        await self._service.check_backlog_quotas()
+        await self._service.housekeeping.check_quotas()
         return no_content()
 
     # ---- Its configuration

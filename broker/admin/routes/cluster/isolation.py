@@ -11,7 +11,7 @@ from starlette.responses import Response
 from metadata.store import MUST_NOT_EXIST, BadVersion, MetadataStore
 
 from ....security.authorization.needs import Kind
-from ....service.broker_service import BrokerService
+from ....service.addresses import BROKERS, broker_id
 from ....service.load.placement.isolation import (
     InvalidPolicy,
     IsolationPolicies,
@@ -23,7 +23,8 @@ from ....service.load.placement.isolation import (
     to_unload,
 )
 from ....service.load.placement.rules_driver import isolation_path
-from ....service.lookup.addresses import BROKERS, broker_id
+from ....service.lookup import Lookup
+from ....service.policies.namespace_policies import NamespacePolicies
 from ....service.topic_name import NamespaceName
 from ...rest.answers import BadRequest, Refusal, json_answer, no_content
 from ...rest.endpoints import Access, Endpoint, Query
@@ -37,8 +38,8 @@ _ATTEMPTS_MAX = 5
 class IsolationRoutes:
     """The handlers; one instance per server."""
 
-    def __init__(self, service: BrokerService, store: MetadataStore) -> None:
-        self._service, self._store = service, store
+    def __init__(self, lookup: Lookup, namespace_policies: NamespacePolicies, store: MetadataStore) -> None:
+        self._lookup, self._namespace_policies, self._store = lookup, namespace_policies, store
 
     def routes(self) -> list[Endpoint]:
         def access(*, writes: bool = False) -> Access:
@@ -74,7 +75,7 @@ class IsolationRoutes:
     async def brokers(self, request: Request) -> Response:
         """BrokerNamespaceIsolationData of all that are registered."""
         policies = await self._require(await require_cluster(request, self._store))
-        registered = await self._store.children(BROKERS) or [broker_id(self._service.advertised)]
+        registered = await self._store.children(BROKERS) or [broker_id(self._lookup.advertised)]
         return json_answer([_of_broker(broker, policies) for broker in registered])
 
     async def broker(self, request: Request) -> Response:
@@ -92,7 +93,7 @@ class IsolationRoutes:
         old = await self._change(cluster, name, policy)
         if request.state.query["unloadBundles"]:
             for namespace in to_unload(await self._namespaces(cluster), old, policy):
-                await unload_namespace(self._service, NamespaceName.parse(namespace))
+                await unload_namespace(self._lookup, NamespaceName.parse(namespace))
         return no_content()
 
     async def delete(self, request: Request) -> Response:
@@ -128,7 +129,7 @@ class IsolationRoutes:
         found: list[str] = []
         for tenant in await self._store.children("/admin/policies"):
             for name in await self._store.children(f"/admin/policies/{tenant}"):
-                document = await self._service.namespace_policies.document(NamespaceName(tenant, name))
+                document = await self._namespace_policies.document(NamespaceName(tenant, name))
                 if cluster in (document.get("replication_clusters") or ()):
                     found.append(f"{tenant}/{name}")
         return found

@@ -9,7 +9,8 @@ from starlette.responses import Response
 
 from metadata.store import MetadataStore
 
-from ....service.broker_service import BrokerService
+from ....service.catalogue.catalogue import Catalogue
+from ....service.lookup import Lookup
 from ...rest.answers import Refusal, json_answer, no_content
 from ...rest.bodies import ResourceQuota, plain
 from ...rest.documents import Documents
@@ -26,8 +27,8 @@ _INITIAL = ResourceQuota(40.0, 120.0, 100_000.0, 300_000.0, 80.0)
 class ResourceQuotaRoutes:
     """The handlers; one instance per server."""
 
-    def __init__(self, service: BrokerService, store: MetadataStore) -> None:
-        self._service, self._documents = service, Documents(store)
+    def __init__(self, catalogue: Catalogue, lookup: Lookup, store: MetadataStore) -> None:
+        self._catalogue, self._lookup, self._documents = catalogue, lookup, Documents(store)
 
     def routes(self) -> list[Endpoint]:
         one = _QUOTAS + "/{tenant}/{namespace}/{bundle}"
@@ -69,7 +70,7 @@ class ResourceQuotaRoutes:
     async def _path(self, request: Request) -> str:
         """Of a bundle that there is. Refusal(412)."""
         namespace, text = namespace_of(request), request.path_params["bundle"]
-        await self._service.namespaces.require(namespace)
-        if (await bundles_of(self._service, namespace)).named(text) is None:
+        await self._catalogue.namespaces.require(namespace)
+        if (await bundles_of(self._lookup, namespace)).named(text) is None:
             raise Refusal(412, f"{text[:100]} is no bundle of namespace {namespace}")
         return f"{ROOT}/{namespace}/{text}"

@@ -15,9 +15,11 @@ from ports.loop.slices import in_slices
 from ....compaction.compacted_topic import COMPACTION_CURSOR
 from ....errors import BrokerError, ServerError
 from ....security.authorization.needs import Kind
-from ....service.broker_service import BrokerService
+from ....service.catalogue.catalogue import Catalogue
 from ....service.catalogue.topic_lists import NAMES_PER_SLICE
 from ....service.errors import BundleNotFound, TopicElsewhere, TopicNotFound
+from ....service.lifecycle.topic_lifecycle import TopicLifecycle
+from ....service.lookup import Lookup
 from ....service.ownership.bundles import Bundle
 from ....service.topic_name import TopicName
 from ....topic.contract import Topic
@@ -35,8 +37,8 @@ _Work = Callable[[Topic], Awaitable[None]]
 class NamespaceBacklogRoutes:
     """The handlers; one instance per server."""
 
-    def __init__(self, service: BrokerService) -> None:
-        self._service = service
+    def __init__(self, catalogue: Catalogue, lookup: Lookup, lifecycle: TopicLifecycle) -> None:
+        self._catalogue, self._lookup, self._lifecycle = catalogue, lookup, lifecycle
 
     def routes(self) -> list[Endpoint]:
         clear, unsubscribe = Access(Kind.NAMESPACE, "CLEAR_BACKLOG"), Access(Kind.NAMESPACE, "UNSUBSCRIBE")
@@ -72,14 +74,14 @@ class NamespaceBacklogRoutes:
 
     async def _each(self, request: Request, action: str, work: _Work) -> Response:
         namespace = namespace_of(request)
-        await self._service.namespaces.require(namespace)
-        cut = await bundles_of(self._service, namespace)
+        await self._catalogue.namespaces.require(namespace)
+        cut = await bundles_of(self._lookup, namespace)
         text = request.path_params.get("bundle")
         named = cut.all() if text is None else [found for found in [cut.named(text)] if found is not None]
         if not named:
             raise BundleNotFound(str(namespace), text or "")
         inside: dict[Bundle, list[TopicName]] = {bundle: [] for bundle in named}
-        async for topic in in_slices(await self._service.list_topics(namespace), NAMES_PER_SLICE):
+        async for topic in in_slices(await self._catalogue.list_topics(namespace), NAMES_PER_SLICE):
             inside.get(cut.of(topic), []).append(topic)
         for bundle, topics in inside.items():
             await self._in_bundle(bundle, topics, action, work)
@@ -88,13 +90,13 @@ class NamespaceBacklogRoutes:
     async def _in_bundle(self, bundle: Bundle, topics: list[TopicName], action: str, work: _Work) -> None:
         async for name in in_slices(topics):
             try:
-                await work(await self._service.topic(name, may_create=False))
+                await work(await self._lifecycle.topic(name, may_create=False))
             except TopicNotFound:
                 continue  # deleted meanwhile
             except TopicElsewhere:
-                found = await self._service.lookup(name)
+                found = await self._lookup.find(name)
                 path = f"/admin/v2/namespaces/{bundle.namespace}/{bundle.range}/{action}"
-                await ask(self._service.neighbours, found.address, "POST", path)
+                await ask(self._lookup.neighbours, found.address, "POST", path)
                 return
 
 

@@ -6,9 +6,10 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ....security.authorization.needs import Kind
-from ....service.broker_service import BrokerService
-from ....service.load.bundle_splits import UnsupportedAlgorithm
+from ....service.catalogue.catalogue import Catalogue
+from ....service.load.bundle_splits import BundleSplits, UnsupportedAlgorithm
 from ....service.load.splitting import SPECIFIED, CannotSplit
+from ....service.lookup import Lookup
 from ....service.ownership.bundles import HASH_MAX, Bundles
 from ....service.topic_name import NamespaceName
 from ...rest.answers import Refusal, json_answer, no_content
@@ -23,8 +24,8 @@ _NAMESPACE = "/admin/v2/namespaces/{tenant}/{namespace}"
 class BundleRoutes:
     """The handlers; one instance per server."""
 
-    def __init__(self, service: BrokerService) -> None:
-        self._service = service
+    def __init__(self, catalogue: Catalogue, lookup: Lookup, splits: BundleSplits) -> None:
+        self._catalogue, self._lookup, self._splits = catalogue, lookup, splits
 
     def routes(self) -> list[Endpoint]:
         split = (
@@ -42,26 +43,26 @@ class BundleRoutes:
     async def get(self, request: Request) -> Response:
         """BundlesData."""
         namespace = namespace_of(request)
-        await self._service.namespaces.require(namespace)
-        return json_answer(bundles_data(await bundles_of(self._service, namespace)))
+        await self._catalogue.namespaces.require(namespace)
+        return json_answer(bundles_data(await bundles_of(self._lookup, namespace)))
 
     async def split(self, request: Request) -> Response:
         """`unload`, `splitAlgorithmName`; the body has the positions of specified_positions_divide."""
         namespace, text = namespace_of(request), request.path_params["bundle"]
-        await self._service.namespaces.require(namespace)
+        await self._catalogue.namespaces.require(namespace)
         query = request.state.query
         algorithm, unload = query["splitAlgorithmName"], query["unload"]
         positions = (request.state.body or []) if algorithm == SPECIFIED else []
         try:
-            elsewhere = await self._service.splits.split(namespace, text, algorithm, positions, unload=unload)
+            elsewhere = await self._splits.split(namespace, text, algorithm, positions, unload=unload)
         except (UnsupportedAlgorithm, CannotSplit) as error:
             raise Refusal(412, str(error)) from error
         return no_content() if elsewhere is None else redirect(request, elsewhere.address)
 
 
-async def bundles_of(service: BrokerService, namespace: NamespaceName) -> Bundles:
+async def bundles_of(lookup: Lookup, namespace: NamespaceName) -> Bundles:
     """As they are cut; one where bundles are not what is owned."""
-    return await service.owners.cut(namespace) or Bundles(namespace, (0, HASH_MAX))
+    return await lookup.owners.cut(namespace) or Bundles(namespace, (0, HASH_MAX))
 
 
 def bundles_data(cut: Bundles) -> dict[str, Any]:

@@ -11,12 +11,15 @@ from metadata.paths import encode_name
 from metadata.store import MetadataStore
 from ports.loop.slices import in_slices
 
-from ....service.broker_service import BrokerService
+from ....service.addresses import Answer
+from ....service.catalogue.catalogue import Catalogue
 from ....service.catalogue.namespaces import policies_path
 from ....service.catalogue.topic_lists import NAMES_PER_SLICE
 from ....service.errors import BundleNotFound, TopicElsewhere, TopicNotFound
-from ....service.lookup.addresses import Answer
+from ....service.lifecycle.topic_lifecycle import TopicLifecycle
+from ....service.lookup import Lookup
 from ....service.topic_name import NamespaceName, TopicName
+from ....service.topic_schemas import TopicSchemas
 from ...rest.answers import Refusal
 from ...rest.documents import Documents
 from ...rest.elsewhere import ask
@@ -37,8 +40,11 @@ _DOMAINS = ("persistent", "non-persistent")
 class NamespaceDeletion:
     """Of one cluster."""
 
-    def __init__(self, service: BrokerService, store: MetadataStore) -> None:
-        self._service, self._store, self._documents = service, store, Documents(store)
+    def __init__(
+        self, catalogue: Catalogue, lookup: Lookup, lifecycle: TopicLifecycle, schemas: TopicSchemas, store: MetadataStore
+    ) -> None:
+        self._catalogue, self._lookup, self._lifecycle = catalogue, lookup, lifecycle
+        self._schemas, self._store, self._documents = schemas, store, Documents(store)
 
     async def delete(self, namespace: NamespaceName, *, is_forced: bool) -> None:
         """Refusal: 404, or 409 when there are topics in it and it is not forced."""
@@ -46,7 +52,7 @@ class NamespaceDeletion:
         if not await self._store.exists(path):
             raise Refusal(404, f"Namespace {namespace} does not exist.")
         await self._mark(path, is_deleted=True)
-        topics = await self._service.list_topics(namespace, system_topics=True)
+        topics = await self._catalogue.list_topics(namespace, system_topics=True)
         partitioned = [each for domain in _DOMAINS for each in await self._partitioned(namespace, domain)]
         of_system = [topic async for topic in in_slices(topics, NAMES_PER_SLICE) if topic.is_system]
         if not is_forced and (partitioned or len(of_system) < len(topics)):
@@ -55,7 +61,7 @@ class NamespaceDeletion:
         known = set(of_system)
         async for topic in in_slices(chain((topic for topic in topics if topic not in known), of_system)):
             await self._delete_topic(topic)  # the system's last: they say how the others are to be treated
-        await unload_namespace(self._service, namespace)
+        await unload_namespace(self._lookup, namespace)
         await self._delete_schemas(namespace)
         for root in _LEFT_BEHIND:
             await self._documents.delete_tree(f"{root}/{namespace}")
@@ -63,34 +69,34 @@ class NamespaceDeletion:
 
     async def delete_bundle(self, namespace: NamespaceName, text: str, *, is_forced: bool) -> Answer | None:
         """The topics in it, and who owns it gives it up; the range stays. The other broker that owns it. As `delete`."""
-        bundle = (await bundles_of(self._service, namespace)).named(text)
+        bundle = (await bundles_of(self._lookup, namespace)).named(text)
         if bundle is None:
             raise BundleNotFound(str(namespace), text)
-        listed = in_slices(await self._service.list_topics(namespace), NAMES_PER_SLICE)
+        listed = in_slices(await self._catalogue.list_topics(namespace), NAMES_PER_SLICE)
         topics = [topic async for topic in listed if bundle.covers(topic)]
         if topics and not is_forced:
             raise Refusal(409, "Cannot delete non empty bundle")
         async for topic in in_slices(topics):
             await self._delete_topic(topic)
-        return await self._service.owners.unload(namespace, text)
+        return await self._lookup.owners.unload(namespace, text)
 
     async def _delete_schemas(self, namespace: NamespaceName) -> None:
         """Those of the system's own topics, and of topics that never were: with their ledgers, which nobody else knows."""
         async for name in in_slices(await self._store.children(f"/schemas/{namespace}")):
-            await self._service.schemas.delete(TopicName.of_metadata("persistent", namespace, name), "", force=True)
+            await self._schemas.delete(TopicName.of_metadata("persistent", namespace, name), "", force=True)
 
     async def _partitioned(self, namespace: NamespaceName, domain: str) -> list[TopicName]:
-        return await self._service.partitioned_topics.list_in(namespace, domain)
+        return await self._catalogue.partitioned_topics.list_in(namespace, domain)
 
     async def _delete_topic(self, topic: TopicName) -> None:
         try:
-            await self._service.delete_topic(topic, force=True)
+            await self._lifecycle.delete_topic(topic, force=True)
         except TopicNotFound:
             return  # somebody else was first
         except TopicElsewhere:
-            found = await self._service.lookup(topic)
+            found = await self._lookup.find(topic)
             path = f"/admin/v2/persistent/{topic.namespace}/{encode_name(topic.local_name)}?force=true&authoritative=true"
-            await ask(self._service.neighbours, found.address, "DELETE", path)
+            await ask(self._lookup.neighbours, found.address, "DELETE", path)
 
     async def _mark(self, path: str, *, is_deleted: bool) -> None:
         def edit(document: Mapping[str, Any] | None) -> Any:

@@ -13,9 +13,12 @@ from starlette.responses import Response
 from metadata.store import MetadataStore
 
 from ....security.authorization.needs import Kind
-from ....service.broker_service import BrokerService
+from ....service.catalogue.catalogue import Catalogue
 from ....service.catalogue.namespaces import bundles as even_bundles
 from ....service.catalogue.namespaces import default_policies, policies_path
+from ....service.lookup import Lookup
+from ....service.policies.namespace_policies import NamespacePolicies
+from ....service.settings import BrokerSettings
 from ....service.topic_name import NamespaceName
 from ...rest.answers import BadRequest, Refusal, json_answer, no_content
 from ...rest.bodies import BundlesData
@@ -45,9 +48,18 @@ class Mode(StrEnum):
 class NamespaceRoutes:
     """The handlers; one instance per server."""
 
-    def __init__(self, service: BrokerService, store: MetadataStore) -> None:
-        self._service, self._store, self._documents = service, store, Documents(store)
-        self._deletion = NamespaceDeletion(service, store)
+    def __init__(
+        self,
+        catalogue: Catalogue,
+        lookup: Lookup,
+        namespace_policies: NamespacePolicies,
+        settings: BrokerSettings,
+        deletion: NamespaceDeletion,
+        store: MetadataStore,
+    ) -> None:
+        self._catalogue, self._lookup, self._namespace_policies = catalogue, lookup, namespace_policies
+        self._settings, self._store, self._documents = settings, store, Documents(store)
+        self._deletion = deletion
 
     def routes(self) -> list[Endpoint]:
         def tenant(operation: str) -> Access:
@@ -79,8 +91,8 @@ class NamespaceRoutes:
     async def get(self, request: Request) -> Response:
         """All its policies; its bundles as they are cut now."""
         namespace = namespace_of(request)
-        document = await self._service.namespace_policies.document(namespace)
-        return json_answer(document | {"bundles": bundles_data(await bundles_of(self._service, namespace))})
+        document = await self._namespace_policies.document(namespace)
+        return json_answer(document | {"bundles": bundles_data(await bundles_of(self._lookup, namespace))})
 
     async def create(self, request: Request) -> Response:
         """Make a namespace, with policies if some are given; maxNamespacesPerTenant is the most of a tenant."""
@@ -91,7 +103,7 @@ class NamespaceRoutes:
             raise Refusal(404, "Tenant does not exist")
         document = self._document(given)
         self._check_clusters(document["replication_clusters"], namespace.tenant, tenant.get("allowedClusters") or [])
-        limit = self._service.settings.max_namespaces_per_tenant
+        limit = self._settings.max_namespaces_per_tenant
         if limit > 0 and len(await self._store.children(f"{ROOT}/{namespace.tenant}")) >= limit:
             raise Refusal(412, f"Exceed the maximum number of namespace in tenant :{namespace.tenant}")
         if not await self._documents.create(policies_path(namespace), document):
@@ -103,7 +115,7 @@ class NamespaceRoutes:
     async def delete(self, request: Request) -> Response:
         """A namespace without topics, unless it is forced."""
         is_forced = request.state.query["force"]
-        if is_forced and not self._service.settings.force_delete_namespace_allowed:
+        if is_forced and not self._settings.force_delete_namespace_allowed:
             raise Refusal(405, "Broker doesn't allow forced deletion of namespaces")
         await self._deletion.delete(namespace_of(request), is_forced=is_forced)
         return no_content()
@@ -111,20 +123,20 @@ class NamespaceRoutes:
     async def delete_bundle(self, request: Request) -> Response:
         """The topics of one bundle, which is there again as soon as there is another topic in it."""
         is_forced = request.state.query["force"]
-        if is_forced and not self._service.settings.force_delete_namespace_allowed:
+        if is_forced and not self._settings.force_delete_namespace_allowed:
             raise Refusal(405, "Broker doesn't allow forced deletion of namespaces")
         namespace, text = namespace_of(request), request.path_params["bundle"]
-        await self._service.namespaces.require(namespace)
+        await self._catalogue.namespaces.require(namespace)
         elsewhere = await self._deletion.delete_bundle(namespace, text, is_forced=is_forced)
         return no_content() if elsewhere is None else redirect(request, elsewhere.address)
 
     async def topics(self, request: Request) -> Response:
         """Its topics, partitions one by one; of those that are not persistent the ones that are loaded here."""
         query = request.state.query
-        topics = await self._service.list_topics(namespace_of(request), system_topics=query["includeSystemTopic"])
+        topics = await self._catalogue.list_topics(namespace_of(request), system_topics=query["includeSystemTopic"])
         found = [] if query["mode"] is Mode.NON_PERSISTENT else await full_names(topics)
         if query["mode"] in (Mode.NON_PERSISTENT, Mode.ALL):
-            found += await full_names(await self._service.list_non_persistent(namespace_of(request)))
+            found += await full_names(await self._catalogue.list_non_persistent(namespace_of(request)))
         return json_answer(found)
 
     def _new_name(self, request: Request) -> NamespaceName:
@@ -132,7 +144,7 @@ class NamespaceRoutes:
         return NamespaceName(require_name(tenant, "Tenant"), require_name(name, "Namespace"))
 
     def _document(self, given: dict[str, Any]) -> dict[str, Any]:
-        settings = self._service.settings
+        settings = self._settings
         given = {member: value for member, value in given.items() if value != ""}  # no name of an enum: null for Jackson
         policies = check_document(given, settings.cluster_name)
         defaults = default_policies(settings.cluster_name, 1)
@@ -147,7 +159,7 @@ class NamespaceRoutes:
             if cluster not in allowed:
                 reason = f"Cluster [{cluster}] is not in the list of allowed clusters list for tenant [{tenant}]"
                 raise Refusal(403, reason)
-            if cluster != self._service.settings.cluster_name:
+            if cluster != self._settings.cluster_name:
                 raise Refusal(501, f"Replication to another cluster ({cluster}) is not supported: geo-replication is missing")
 
 

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ....security.authorization.needs import Kind
-from ....service.broker_service import BrokerService
+from ....service.policies.namespace_policies import NamespacePolicies
 from ...rest.answers import json_answer
 from ...rest.endpoints import Access, Endpoint
 from ...rest.names import namespace_of
@@ -24,8 +24,8 @@ _ROLES, _SUBSCRIPTIONS, _TOPICS = "namespace_auth", "subscription_auth_roles", "
 class PermissionRoutes:
     """The handlers; one instance per server."""
 
-    def __init__(self, service: BrokerService) -> None:
-        self._service = service
+    def __init__(self, namespace_policies: NamespacePolicies) -> None:
+        self._namespace_policies = namespace_policies
 
     def routes(self) -> list[Endpoint]:
         def access(operation: str) -> Access:
@@ -77,7 +77,7 @@ class PermissionRoutes:
         return await self._change(request, _SUBSCRIPTIONS, edit)
 
     async def _auth(self, request: Request, member: str) -> Any:
-        document = await self._service.namespace_policies.document(namespace_of(request))
+        document = await self._namespace_policies.document(namespace_of(request))
         return (document.get("auth_policies") or {}).get(member) or {}
 
     async def _change(self, request: Request, member: str, edit: Callable[[Document], Document]) -> Response:
@@ -85,4 +85,4 @@ class PermissionRoutes:
             policies = {_ROLES: {}, _TOPICS: {}, _SUBSCRIPTIONS: {}} | (document.get("auth_policies") or {})
             document["auth_policies"] = policies | {member: edit(policies.get(member) or {})}
 
-        return await change(self._service, request, edit_document)
+        return await change(self._namespace_policies, request, edit_document)

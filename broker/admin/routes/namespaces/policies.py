@@ -8,7 +8,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ....security.authorization.needs import Kind
-from ....service.broker_service import BrokerService
+from ....service.catalogue.catalogue import Catalogue
+from ....service.policies.namespace_policies import NamespacePolicies
 from ...rest.answers import Refusal, json_answer, no_content
 from ...rest.bodies import plain
 from ...rest.endpoints import SUPER_USER, Access, Endpoint
@@ -19,7 +20,7 @@ NAMESPACE = "/admin/v2/namespaces/{tenant}/{namespace}"
 Document = dict[str, Any]
 
 
-async def change(service: BrokerService, request: Request, edit: Callable[[Document], None]) -> Response:
+async def change(policies: NamespacePolicies, request: Request, edit: Callable[[Document], None]) -> Response:
     """Of the namespace in the path; members that `edit` sets to None are left out."""
 
     def without_nulls(document: Document) -> None:
@@ -27,15 +28,15 @@ async def change(service: BrokerService, request: Request, edit: Callable[[Docum
         for member in [member for member, value in document.items() if value is None]:
             del document[member]
 
-    await service.namespace_policies.change(namespace_of(request), without_nulls)
+    await policies.change(namespace_of(request), without_nulls)
     return no_content()
 
 
 class NamespacePolicyRoutes:
     """The handlers; one instance per server."""
 
-    def __init__(self, service: BrokerService) -> None:
-        self._service, self._cluster = service, service.settings.cluster_name
+    def __init__(self, catalogue: Catalogue, namespace_policies: NamespacePolicies, cluster: str) -> None:
+        self._catalogue, self._namespace_policies, self._cluster = catalogue, namespace_policies, cluster
 
     def routes(self) -> list[Endpoint]:
         offloads = Access(Kind.NAMESPACE_POLICY, "OFFLOAD", writes=True)
@@ -73,7 +74,7 @@ class NamespacePolicyRoutes:
         return [getting, setting, *([removing] if policy.is_removable else [])]
 
     async def _get(self, policy: NamespacePolicy, request: Request) -> Response:
-        value = (await self._service.namespace_policies.document(namespace_of(request))).get(policy.member)
+        value = (await self._namespace_policies.document(namespace_of(request))).get(policy.member)
         if policy.is_by_cluster:
             value = (value or {}).get(self._cluster)
         value = policy.default if value is None else value
@@ -83,7 +84,7 @@ class NamespacePolicyRoutes:
         value = self._value(policy, request)
         if value is None:
             return await self._remove(policy, request)
-        await self._service.namespaces.require(namespace_of(request))
+        await self._catalogue.namespaces.require(namespace_of(request))
         policy.require(value)
 
         def edit(document: Document) -> None:
@@ -91,7 +92,7 @@ class NamespacePolicyRoutes:
                 policy.fits(document, value)
             self._put(policy, document, value)
 
-        return await change(self._service, request, edit)
+        return await change(self._namespace_policies, request, edit)
 
     def _value(self, policy: NamespacePolicy, request: Request) -> Any:
         if "{" in policy.path:
@@ -99,7 +100,7 @@ class NamespacePolicyRoutes:
         return True if policy.body is None else plain(request.state.body)
 
     async def _remove(self, policy: NamespacePolicy, request: Request) -> Response:
-        return await change(self._service, request, lambda document: self._put(policy, document, policy.removed))
+        return await change(self._namespace_policies, request, lambda document: self._put(policy, document, policy.removed))
 
     def _put(self, policy: NamespacePolicy, document: Document, value: Any) -> None:
         for member in (policy.member, *policy.twins):

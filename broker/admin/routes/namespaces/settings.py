@@ -13,7 +13,9 @@ from metadata.store import MetadataStore
 from ....policies.members import parse_quota, parse_retention
 from ....policies.policies import QuotaType
 from ....security.authorization.needs import Kind
-from ....service.broker_service import BrokerService
+from ....service.catalogue.catalogue import Catalogue
+from ....service.policies.namespace_policies import NamespacePolicies
+from ....service.settings import BrokerSettings
 from ...rest.answers import Refusal, json_answer, no_content, nothing, text_answer
 from ...rest.bodies import BacklogQuota, BookieAffinity, plain
 from ...rest.endpoints import SUPER_USER, TENANT_ADMIN, Access, Endpoint, Query, Text
@@ -28,8 +30,10 @@ _AFFINITY = "placement of ledgers by groups of bookies is missing"
 class NamespaceSettingRoutes:
     """The handlers; one instance per server."""
 
-    def __init__(self, service: BrokerService, store: MetadataStore) -> None:
-        self._service, self._store = service, store
+    def __init__(
+        self, catalogue: Catalogue, namespace_policies: NamespacePolicies, settings: BrokerSettings, store: MetadataStore
+    ) -> None:
+        self._catalogue, self._namespace_policies, self._settings, self._store = catalogue, namespace_policies, settings, store
 
     def routes(self) -> list[Endpoint]:
         def policy(name: str, *, writes: bool = False) -> Access:
@@ -85,7 +89,7 @@ class NamespaceSettingRoutes:
                 raise Refusal(412, f"{reason} Please increase retention quota and retry")
             document["backlog_quota_map"] = (document.get("backlog_quota_map") or {}) | {kind.value: value}
 
-        return await change(self._service, request, edit)
+        return await change(self._namespace_policies, request, edit)
 
     async def remove_quota(self, request: Request) -> Response:
         """The broker's settings hold again."""
@@ -95,7 +99,7 @@ class NamespaceSettingRoutes:
             quotas = document.get("backlog_quota_map") or {}
             document["backlog_quota_map"] = {name: value for name, value in quotas.items() if name != kind}
 
-        return await change(self._service, request, edit)
+        return await change(self._namespace_policies, request, edit)
 
     # ---- Properties
 
@@ -113,7 +117,7 @@ class NamespaceSettingRoutes:
 
     async def clear_properties(self, request: Request) -> Response:
         """All of them."""
-        return await change(self._service, request, lambda document: document.update(properties={}))
+        return await change(self._namespace_policies, request, lambda document: document.update(properties={}))
 
     async def property(self, request: Request) -> Response:
         """The value as bare text; 204 where there is none."""
@@ -129,14 +133,14 @@ class NamespaceSettingRoutes:
             had[:] = [properties.pop(key) for key in [request.path_params["key"]] if key in properties]
             document["properties"] = properties
 
-        await change(self._service, request, edit)
+        await change(self._namespace_policies, request, edit)
         return text_answer(had[0]) if had else no_content()
 
     async def _add(self, request: Request, more: dict[str, str]) -> Response:
         def edit(document: Document) -> None:
             document["properties"] = (document.get("properties") or {}) | more
 
-        return await change(self._service, request, edit)
+        return await change(self._namespace_policies, request, edit)
 
     # ---- Clusters
 
@@ -152,7 +156,7 @@ class NamespaceSettingRoutes:
         if "global" in clusters:
             raise Refusal(412, "Cannot specify global in the list of replication clusters")
         await self._require_alone(request, clusters, "Replication")
-        await change(self._service, request, lambda document: document.update(replication_clusters=clusters))
+        await change(self._namespace_policies, request, lambda document: document.update(replication_clusters=clusters))
         return nothing()
 
     async def allowed(self, request: Request) -> Response:
@@ -163,37 +167,37 @@ class NamespaceSettingRoutes:
         """This cluster alone; 501 for others."""
         clusters: list[str] = list(dict.fromkeys(request.state.body))
         await self._require_alone(request, clusters, "allowedClusters")
-        await change(self._service, request, lambda document: document.update(allowed_clusters=clusters))
+        await change(self._namespace_policies, request, lambda document: document.update(allowed_clusters=clusters))
         return nothing()
 
     async def _require_alone(self, request: Request, clusters: list[str], what: str) -> None:
-        await self._service.namespaces.require(namespace_of(request))
+        await self._catalogue.namespaces.require(namespace_of(request))
         known = await self._store.children("/admin/clusters")
         for cluster in clusters:
             if cluster not in known:
                 raise Refusal(403, f"Invalid cluster id: {cluster}")
-        if clusters and clusters != [self._service.settings.cluster_name]:
+        if clusters and clusters != [self._settings.cluster_name]:
             raise Refusal(501, f"{what} to other clusters is not supported: {REPLICATION}")
 
     # ---- Groups of bookies
 
     async def affinity(self, request: Request) -> Response:
         """204: in none."""
-        await self._service.namespaces.require(namespace_of(request))
+        await self._catalogue.namespaces.require(namespace_of(request))
         return no_content()
 
     async def set_affinity(self, request: Request) -> Response:
         """Not supported."""
-        await self._service.namespaces.require(namespace_of(request))
+        await self._catalogue.namespaces.require(namespace_of(request))
         raise Refusal(501, f"bookieAffinity is not supported: {_AFFINITY}")
 
     async def remove_affinity(self, request: Request) -> Response:
         """There is nothing to be removed."""
-        await self._service.namespaces.require(namespace_of(request))
+        await self._catalogue.namespaces.require(namespace_of(request))
         return no_content()
 
     async def _document(self, request: Request) -> Document:
-        return await self._service.namespace_policies.document(namespace_of(request))
+        return await self._namespace_policies.document(namespace_of(request))
 
 
 def _given(quota: BacklogQuota) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from starlette.responses import Response
 from metadata.store import MetadataStore
 
 from ....security.authorization.needs import Kind
-from ....service.broker_service import BrokerService
+from ....service.settings import BrokerSettings
 from ....service.topic_name import NamespaceName
 from ...rest.answers import Refusal, json_answer, no_content
 from ...rest.bodies import TenantInfo, plain
@@ -32,10 +32,10 @@ def require_name(name: str, kind: str) -> str:
 class TenantRoutes:
     """The handlers; one instance per server."""
 
-    def __init__(self, service: BrokerService, store: MetadataStore) -> None:
-        self._settings, self._store = service.settings, store
+    def __init__(self, settings: BrokerSettings, deletion: NamespaceDeletion, store: MetadataStore) -> None:
+        self._settings, self._store = settings, store
         self._documents = Documents(store)
-        self._deletion = NamespaceDeletion(service, store)
+        self._deletion = deletion
 
     def routes(self) -> list[Endpoint]:
         def access(operation: str) -> Access:

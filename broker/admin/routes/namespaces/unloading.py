@@ -6,9 +6,12 @@ from starlette.responses import Response
 from metadata.paths import encode_name
 
 from ....security.authorization.needs import Kind
-from ....service.broker_service import BrokerService
+from ....service.addresses import Advertised
+from ....service.catalogue.catalogue import Catalogue
 from ....service.errors import TopicNotFound
-from ....service.lookup.addresses import Advertised
+from ....service.lifecycle.topic_lifecycle import TopicLifecycle
+from ....service.load.load_driver import LoadBalancing
+from ....service.lookup import Lookup
 from ....service.topic_name import NamespaceName, TopicName
 from ...rest.answers import no_content
 from ...rest.elsewhere import ask, redirect
@@ -23,8 +26,8 @@ _DESTINATION = "destinationBroker"
 class UnloadingRoutes:
     """The handlers; one instance per server."""
 
-    def __init__(self, service: BrokerService) -> None:
-        self._service = service
+    def __init__(self, catalogue: Catalogue, lookup: Lookup, lifecycle: TopicLifecycle, load: LoadBalancing) -> None:
+        self._catalogue, self._lookup, self._lifecycle, self._load = catalogue, lookup, lifecycle, load
 
     def routes(self) -> list[Endpoint]:
         destination = (Query(_DESTINATION, description="The id of the broker that is to serve it next."),)
@@ -39,47 +42,47 @@ class UnloadingRoutes:
     async def namespace(self, request: Request) -> Response:
         """Bundle by bundle, each where it is served."""
         namespace = namespace_of(request)
-        await self._service.namespaces.require(namespace)
-        await unload_namespace(self._service, namespace)
+        await self._catalogue.namespaces.require(namespace)
+        await unload_namespace(self._lookup, namespace)
         return no_content()
 
     async def bundle(self, request: Request) -> Response:
         """Given up by its owner, for the broker that is named or for any."""
         namespace, text = namespace_of(request), request.path_params["bundle"]
-        await self._service.namespaces.require(namespace)
+        await self._catalogue.namespaces.require(namespace)
         destination = request.state.query[_DESTINATION] or ""
-        leader = await self._service.load.apaches_leader() if destination and self._service.load is not None else ""
+        leader = await self._load.driver.apaches_leader() if destination and self._load.driver is not None else ""
         if leader:
-            await self._service.owners.wish(namespace, text, destination)
+            await self._lookup.owners.wish(namespace, text, destination)
             return redirect(request, Advertised("", leader))
-        elsewhere = await self._service.owners.unload(namespace, text, destination)
+        elsewhere = await self._lookup.owners.unload(namespace, text, destination)
         return no_content() if elsewhere is None else redirect(request, elsewhere.address, without=_DESTINATION)
 
     async def topic(self, request: Request) -> Response:
         """What is stored but not loaded is as unloaded as can be."""
         topic = topic_of(request)
-        partitions = (await self._service.partitioned_topics.get(topic)).partitions
-        may_be = bool(partitions) or await self._service.topic_exists(topic)
-        if not may_be and (topic.is_persistent or await self._service.owners.owner(topic) is None):
+        partitions = (await self._catalogue.partitioned_topics.get(topic)).partitions
+        may_be = bool(partitions) or await self._catalogue.topic_exists(topic)
+        if not may_be and (topic.is_persistent or await self._lookup.owners.owner(topic) is None):
             raise TopicNotFound(str(topic))
         for name in [topic.partition(index) for index in range(partitions)] or [topic]:
             await self._unload(name)
         return no_content()
 
     async def _unload(self, name: TopicName) -> None:
-        if self._service.loaded_topic(name) is not None:
-            await self._service.unload_topic(name)
+        if self._catalogue.loaded_topic(name) is not None:
+            await self._lifecycle.unload_topic(name)
             return
-        elsewhere = await self._service.owners.owner(name)
+        elsewhere = await self._lookup.owners.owner(name)
         if elsewhere is not None:
             path = f"/admin/v2/{name.domain}/{name.namespace}/{encode_name(name.local_name)}/unload"
-            await ask(self._service.neighbours, elsewhere.address, "PUT", path)
+            await ask(self._lookup.neighbours, elsewhere.address, "PUT", path)
 
 
-async def unload_namespace(service: BrokerService, namespace: NamespaceName) -> None:
+async def unload_namespace(lookup: Lookup, namespace: NamespaceName) -> None:
     """Of every bundle its owner is asked to give it up. Refusal where one does not."""
-    for each in (await bundles_of(service, namespace)).all():
-        elsewhere = await service.owners.unload(namespace, each.range)
+    for each in (await bundles_of(lookup, namespace)).all():
+        elsewhere = await lookup.owners.unload(namespace, each.range)
         if elsewhere is not None:
             path = f"/admin/v2/namespaces/{namespace}/{each.range}/unload"
-            await ask(service.neighbours, elsewhere.address, "PUT", path)
+            await ask(lookup.neighbours, elsewhere.address, "PUT", path)

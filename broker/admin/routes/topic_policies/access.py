@@ -1,6 +1,7 @@
 """What routes of topic policies share: the topic that is asked about, its document, and what holds for it. Owns nothing."""
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from starlette.requests import Request
@@ -9,9 +10,13 @@ from starlette.responses import Response
 from ....policies.members import parse_quota, parse_retention
 from ....policies.policies import BacklogQuota, EffectivePolicies, QuotaType, RetentionPolicy
 from ....security.authorization.needs import Kind
-from ....service.broker_service import BrokerService
+from ....service.catalogue.catalogue import Catalogue
 from ....service.errors import TopicNotFound
-from ....service.system_topics.system_logs import NO_TOPIC_POLICIES
+from ....service.lifecycle.partitioned_deletion import PartitionedDeletion
+from ....service.lifecycle.topic_lifecycle import TopicLifecycle
+from ....service.policies.change_events import NO_TOPIC_POLICIES
+from ....service.policies.topic_policies import TopicPolicyDocuments
+from ....service.settings import BrokerSettings
 from ....service.topic_name import TopicName
 from ...rest.answers import Refusal, json_answer, no_content
 from ...rest.endpoints import Access, Endpoint, Handler, Query
@@ -23,25 +28,28 @@ _APPLIED = Query("applied", bool, False, "What holds, also where the namespace o
 READ, WRITE = (_GLOBAL, _APPLIED, AUTHORITATIVE), (_GLOBAL, AUTHORITATIVE)
 
 
+@dataclass(frozen=True, slots=True)
 class TopicPolicyAccess:
-    """To the policies of the topics of one broker."""
+    """Access to the policies of the topics of one broker."""
 
-    def __init__(self, service: BrokerService) -> None:
-        self.service = service
+    settings: BrokerSettings
+    catalogue: Catalogue
+    lifecycle: TopicLifecycle
+    deletion: PartitionedDeletion
+    documents: TopicPolicyDocuments
 
     async def existing(self, request: Request) -> TopicName:
         """With its policies known."""
         topic = self.whole_topic(request)
-        service = self.service
-        await service.namespaces.require(topic.namespace)
-        if not await service.topic_exists(topic) and not (await service.partitioned_topics.get(topic)).partitions:
+        await self.catalogue.namespaces.require(topic.namespace)
+        if not (await self.catalogue.topic_exists(topic) or (await self.catalogue.partitioned_topics.get(topic)).partitions):
             raise TopicNotFound(str(topic))
-        await service.topic_policies.load(topic.namespace)
+        await self.documents.load(topic.namespace)
         return topic
 
     def whole_topic(self, request: Request) -> TopicName:
         """Refusal for a partition, and where topics have no policies (checkTopicLevelPolicyEnable)."""
-        if not self.service.settings.has_topic_policies:
+        if not self.settings.has_topic_policies:
             raise Refusal(405, NO_TOPIC_POLICIES)
         topic = topic_of(request)
         if topic.is_partition:
@@ -49,12 +57,12 @@ class TopicPolicyAccess:
         return topic
 
     def document(self, request: Request, topic: TopicName) -> Any:
-        return self.service.topic_policies.document(topic, is_global=request.state.query["isGlobal"])
+        return self.documents.document(topic, is_global=request.state.query["isGlobal"])
 
     async def in_force(self, topic: TopicName) -> EffectivePolicies:
         """Of a partitioned topic, on its first partition."""
-        partitions = (await self.service.partitioned_topics.get(topic)).partitions
-        loaded = await self.service.topic(topic.partition(0) if partitions else topic, may_create=False)
+        partitions = (await self.catalogue.partitioned_topics.get(topic)).partitions
+        loaded = await self.lifecycle.topic(topic.partition(0) if partitions else topic, may_create=False)
         return loaded.upkeep.policies
 
     async def quotas(self, request: Request, topic: TopicName) -> dict[QuotaType, BacklogQuota]:
@@ -74,8 +82,8 @@ class TopicPolicyAccess:
 
     async def change(self, request: Request, edit: Callable[[dict[str, Any]], Any]) -> Response:
         topic = await self.existing(request)
-        await self.service.topic_policies.change(topic, edit, is_global=request.state.query["isGlobal"])
-        await self.service.deletion.require_still(topic)
+        await self.documents.change(topic, edit, is_global=request.state.query["isGlobal"])
+        await self.deletion.require_still(topic)
         return no_content()
 
 

@@ -11,8 +11,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ....policies.policies import RetentionPolicy
-from ....service.broker_service import BrokerService
+from ....service.policies.namespace_policies import NamespacePolicies
 from ....service.topic_name import TopicName
+from ....service.topic_schemas import TopicSchemas
 from ...rest.answers import Refusal, json_answer, no_content
 from ...rest.endpoints import Endpoint
 from .access import AUTHORITATIVE, READ, WRITE, TopicPolicyAccess, endpoint
@@ -24,8 +25,8 @@ from .table import POLICIES, DeclaredPolicy, stored, written
 class TopicPolicyRoutes:
     """The handlers; one instance per server."""
 
-    def __init__(self, service: BrokerService) -> None:
-        self._access = TopicPolicyAccess(service)
+    def __init__(self, access: TopicPolicyAccess, namespace_policies: NamespacePolicies, schemas: TopicSchemas) -> None:
+        self._access, self._namespace_policies, self._schemas = access, namespace_policies, schemas
         self._forms = TopicPolicyForms(self._access)
 
     def routes(self) -> list[Endpoint]:
@@ -74,11 +75,10 @@ class TopicPolicyRoutes:
 
     async def _applied(self, topic: TopicName, policy: DeclaredPolicy) -> Any:
         """What holds where the topic says nothing itself; None: nothing is said anywhere."""
-        service = self._access.service
         if policy.of_schemas is not None:
-            return await policy.of_schemas(service.schemas, topic)
+            return await policy.of_schemas(self._schemas, topic)
         if policy.namespace_member:
-            return (await service.namespace_policies.document(topic.namespace)).get(policy.namespace_member)
+            return (await self._namespace_policies.document(topic.namespace)).get(policy.namespace_member)
         return policy.applied(await self._access.in_force(topic))
 
     async def _set(self, request: Request, policy: DeclaredPolicy) -> Response:
@@ -100,6 +100,6 @@ class TopicPolicyRoutes:
     async def remove_all(self, request: Request) -> Response:
         """Removes all policies of a topic, those of all clusters too."""
         topic = self._access.whole_topic(request)
-        await self._access.service.namespaces.require(topic.namespace)
-        await self._access.service.topic_policies.remove(topic)
+        await self._access.catalogue.namespaces.require(topic.namespace)
+        await self._access.documents.remove(topic)
         return no_content()

@@ -17,11 +17,14 @@ from wire.position import Position
 from ....compaction.compacted_topic import COMPACTION_CURSOR
 from ....errors import BrokerError, ServerError
 from ....security.authorization.needs import Kind
-from ....service.broker_service import BrokerService
+from ....service.catalogue.catalogue import Catalogue
+from ....service.lifecycle.topic_lifecycle import TopicLifecycle
+from ....service.lookup import Lookup
 from ....service.topic_name import TopicName
+from ....service.topic_schemas import TopicSchemas
 from ....topic.contract import Topic
 from ...rest.answers import Refusal, json_answer, no_content, nothing, read_json
-from ...rest.each_partition import on_parts, where_subscribed
+from ...rest.each_partition import EachPartition, where_subscribed
 from ...rest.endpoints import Access, Endpoint, Handler, Query, Text
 from ...rest.names import TOPIC, topic_of
 from ...rest.positions import first_position, last_message_id_json, message_id_json, read_place
@@ -36,8 +39,9 @@ _SUBSCRIPTION = TOPIC + "/subscription/{subscription}"
 class CursorRoutes:
     """The handlers; one instance per server."""
 
-    def __init__(self, service: BrokerService) -> None:
-        self._service = service
+    def __init__(self, catalogue: Catalogue, lookup: Lookup, lifecycle: TopicLifecycle, schemas: TopicSchemas) -> None:
+        self._catalogue, self._lookup, self._lifecycle, self._schemas = catalogue, lookup, lifecycle, schemas
+        self._parts = EachPartition(catalogue, lookup, lifecycle)
 
     def routes(self) -> list[Endpoint]:
         table: list[tuple[str, str, str, Handler, Any]] = [
@@ -124,7 +128,7 @@ class CursorRoutes:
             for name in [name for name, each in stats.items() if each.is_durable and name != COMPACTION_CURSOR]:
                 await topic.operations.expire_older_than(name, request.path_params["seconds"])
 
-        await on_parts(self._service, request, expire)
+        await self._parts.do(request, expire)
         return no_content()
 
     async def reset_to_time(self, request: Request) -> Response:
@@ -210,11 +214,11 @@ class CursorRoutes:
         told = (await topic.stats_in_slices()).subscriptions
         if not name.is_persistent:
             return json_answer(unstored_stats_json(told))
-        compacted, schemas = await topic.upkeep.compacted_ledger(), await self._service.schemas.ledgers(name)
+        compacted, schemas = await topic.upkeep.compacted_ledger(), await self._schemas.ledgers(name)
         stats = await internal_stats_json(topic.operations.log, compacted, told, schemas)
         if request.query_params.get("metadata") == "true":
             ids = [ledger["ledgerId"] for ledger in stats["ledgers"]]
-            texts = await ledger_metadata_texts(self._service.partitioned_topics.store, ids)
+            texts = await ledger_metadata_texts(self._catalogue.store, ids)
             for ledger in stats["ledgers"]:
                 if ledger["ledgerId"] in texts:
                     ledger["metadata"] = texts[ledger["ledgerId"]]
@@ -231,12 +235,12 @@ class CursorRoutes:
 
     async def truncate(self, request: Request) -> Response:
         """Lets go of everything that is stored of a topic."""
-        await on_parts(self._service, request, lambda topic: topic.operations.truncate())
+        await self._parts.do(request, lambda topic: topic.operations.truncate())
         return no_content()
 
     async def trim(self, request: Request) -> Response:
         """Lets go of the ledgers that nobody needs."""
-        await on_parts(self._service, request, lambda topic: topic.trim())
+        await self._parts.do(request, lambda topic: topic.trim())
         return nothing()
 
     async def terminate(self, request: Request) -> Response:
@@ -249,7 +253,7 @@ class CursorRoutes:
     async def terminate_partitions(self, request: Request) -> Response:
         """Ends each partition, and tells their last messages by the index of the partition."""
         name = topic_of(request)
-        if not (await self._service.partitioned_topics.get(name)).partitions:
+        if not (await self._catalogue.partitioned_topics.get(name)).partitions:
             reason = "Termination of a non-partitioned topic is not allowed using partitioned-terminate"
             raise Refusal(405, f"{reason}, please use terminate commands")
 
@@ -257,19 +261,19 @@ class CursorRoutes:
             await topic.terminate()
             return last_message_id_json(topic.operations.log.last_confirmed, TopicName.parse(topic.name).partition_index)
 
-        ended = await on_parts(self._service, request, end, tail="terminate")
+        ended = await self._parts.do(request, end, tail="terminate")
         return json_answer({str(last["partitionIndex"]): last for last in ended})
 
     # whose place
 
     async def _whole(self, name: TopicName, otherwise: str) -> Topic:
-        if (await self._service.partitioned_topics.get(name)).partitions:
+        if (await self._catalogue.partitioned_topics.get(name)).partitions:
             raise Refusal(405, otherwise)
-        return await self._service.topic(name, may_create=False)
+        return await self._lifecycle.topic(name, may_create=False)
 
     async def _having(self, request: Request, work: Callable[[Topic], Awaitable[object]]) -> None:
         """To the topic, or those of its partitions that have the subscription."""
-        await on_parts(self._service, request, where_subscribed(request, work))
+        await self._parts.do(request, where_subscribed(request, work))
 
     async def _one(self, request: Request, otherwise: str) -> tuple[Topic, str]:
         name, subscription = topic_of(request), request.path_params["subscription"]

@@ -13,13 +13,16 @@ from metadata.paths import encode_name
 from ports.loop.slices import in_slices
 
 from ....security.authorization.needs import Kind
-from ....service.broker_service import BrokerService
+from ....service.catalogue.catalogue import Catalogue
 from ....service.errors import TopicElsewhere, TopicNotFound
+from ....service.lifecycle.topic_lifecycle import TopicLifecycle
+from ....service.lookup import Lookup
 from ....service.topic_name import TopicName
+from ....service.topic_schemas import TopicSchemas
 from ....topic.contract import Topic
 from ....topic.statistics.compaction_stats import CompactionUnderWay
 from ...rest.answers import Refusal, json_answer, no_content
-from ...rest.each_partition import on_each_partition
+from ...rest.each_partition import EachPartition
 from ...rest.elsewhere import ask
 from ...rest.endpoints import Access, Endpoint, Query
 from ...rest.names import TOPIC, topic_of
@@ -35,9 +38,10 @@ _EXAMINED = (_AUTHORITATIVE, Query("initialPosition", str, "latest"), Query("mes
 class TopicFactRoutes:
     """The handlers; one instance per server."""
 
-    def __init__(self, service: BrokerService) -> None:
-        self._service = service
-        self._store = service.partitioned_topics.store
+    def __init__(self, catalogue: Catalogue, lookup: Lookup, lifecycle: TopicLifecycle, schemas: TopicSchemas) -> None:
+        self._catalogue, self._lookup, self._lifecycle, self._schemas = catalogue, lookup, lifecycle, schemas
+        self._parts = EachPartition(catalogue, lookup, lifecycle)
+        self._store = catalogue.store
 
     def routes(self) -> list[Endpoint]:
         def needs(operation: str) -> Access:
@@ -78,9 +82,9 @@ class TopicFactRoutes:
     async def last_message_id(self, request: Request) -> Response:
         """Tells the id of the last message."""
         name = topic_of(request)
-        if (await self._service.partitioned_topics.get(name)).partitions:
+        if (await self._catalogue.partitioned_topics.get(name)).partitions:
             raise TopicNotFound(str(name))
-        topic = await self._service.topic(name, may_create=False)
+        topic = await self._lifecycle.topic(name, may_create=False)
         return json_answer(last_message_id_json(topic.operations.log.last_confirmed, name.partition_index))
 
     async def backlog_size(self, request: Request) -> Response:
@@ -119,23 +123,23 @@ class TopicFactRoutes:
     async def internal_info(self, request: Request) -> Response:
         """Tells what metadata has of a topic, or of its partitions, without loading it."""
         name = topic_of(request)
-        partitions = (await self._service.partitioned_topics.get(name)).partitions
+        partitions = (await self._catalogue.partitioned_topics.get(name)).partitions
         if not partitions:
-            if not await self._service.topic_exists(name):
+            if not await self._catalogue.topic_exists(name):
                 raise TopicNotFound(str(name))
             return json_answer(await info_json(self._store, name))
         parts = [name.partition(index) for index in range(partitions)]
-        there = [part async for part in in_slices(parts) if await self._service.topic_exists(part)]
+        there = [part async for part in in_slices(parts) if await self._catalogue.topic_exists(part)]
         found = {str(part): await info_json(self._store, part) async for part in in_slices(there)}
         return json_answer({"version": 0, "partitions": found})
 
     async def partitioned_internal_stats(self, request: Request) -> Response:
         """Tells the internal stats of each partition, wherever it is served."""
         name = topic_of(request)
-        found = await self._service.partitioned_topics.get(name)
+        found = await self._catalogue.partitioned_topics.get(name)
         if not found.partitions:
             raise Refusal(404, f"Partitioned Topic {name} not found")
-        schemas = await self._service.schemas.ledgers(name)
+        schemas = await self._schemas.ledgers(name)
 
         async def tell(topic: Topic) -> dict[str, Any]:
             stats = await topic.stats_in_slices()
@@ -144,36 +148,36 @@ class TopicFactRoutes:
             compacted = await topic.upkeep.compacted_ledger()
             return await internal_stats_json(topic.operations.log, compacted, stats.subscriptions, schemas)
 
-        stats = await on_each_partition(self._service, name, found.partitions, "internalStats", tell)
+        stats = await self._parts.ask(name, found.partitions, "internalStats", tell)
         return json_answer({"metadata": {"partitions": found.partitions, "deleted": False}, "partitions": stats})
 
     async def create_missed_partitions(self, request: Request) -> Response:
         """Makes the partitions that are missing of a partitioned topic."""
         name = topic_of(request)
-        if not (await self._service.partitioned_topics.get(name)).partitions:
+        if not (await self._catalogue.partitioned_topics.get(name)).partitions:
             raise Refusal(404, f"Topic {name} does not exist")
-        await self._service.partitioned_topics.create_missed(name)
+        await self._catalogue.partitioned_topics.create_missed(name)
         return no_content()
 
     async def compact(self, request: Request) -> Response:
         """Begins to compact a topic, or each of its partitions, wherever it is served."""
         name = topic_of(request)
-        found = await self._service.partitioned_topics.get(name)
+        found = await self._catalogue.partitioned_topics.get(name)
         for index in range(found.partitions):
             await self._compact_partition(name.partition(index))
         if not found.partitions:
-            _compact(await self._service.topic(name, may_create=False))
+            _compact(await self._lifecycle.topic(name, may_create=False))
         return no_content()
 
     async def _compact_partition(self, name: TopicName) -> None:
-        if not await self._service.topic_exists(name):
+        if not await self._catalogue.topic_exists(name):
             return
         try:
-            _compact(await self._service.topic(name, may_create=False))
+            _compact(await self._lifecycle.topic(name, may_create=False))
         except TopicElsewhere:
-            found = await self._service.lookup(name)
+            found = await self._lookup.find(name)
             path = f"/admin/v2/persistent/{name.namespace}/{encode_name(name.local_name)}/compaction"
-            await ask(self._service.neighbours, found.address, "PUT", path)
+            await ask(self._lookup.neighbours, found.address, "PUT", path)
 
     async def compaction_status(self, request: Request) -> Response:
         """Tells how the compaction of a topic stands (LongRunningProcessStatus)."""
@@ -187,15 +191,15 @@ class TopicFactRoutes:
         raise Refusal(501, "Ledgers are not offloaded yet")
 
     async def _require(self, name: TopicName) -> None:
-        await self._service.namespaces.require(name.namespace)
-        partitions = (await self._service.partitioned_topics.get(name)).partitions
-        if not partitions and not await self._service.topic_exists(name):
+        await self._catalogue.namespaces.require(name.namespace)
+        partitions = (await self._catalogue.partitioned_topics.get(name)).partitions
+        if not partitions and not await self._catalogue.topic_exists(name):
             raise TopicNotFound(str(name))
 
     async def _whole(self, name: TopicName, otherwise: str) -> Topic:
-        if (await self._service.partitioned_topics.get(name)).partitions:
+        if (await self._catalogue.partitioned_topics.get(name)).partitions:
             raise Refusal(405, otherwise)
-        return await self._service.topic(name, may_create=False)
+        return await self._lifecycle.topic(name, may_create=False)
 
 
 def _compact(topic: Topic) -> None:

@@ -10,8 +10,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ....security.authorization.needs import Kind
-from ....service.broker_service import BrokerService
-from ....service.lookup.addresses import BROKERS, Advertised, broker_id
+from ....service.addresses import BROKERS, Advertised, broker_id
+from ....service.catalogue.catalogue import Catalogue
+from ....service.lookup import Lookup
 from ....service.topic_name import NamespaceName
 from ...rest.answers import Refusal, json_answer
 from ...rest.elsewhere import ask_json
@@ -61,8 +62,8 @@ _REFUSED_OTHERWISE = (405, "A non-persistent topic stores nothing: {} is not the
 class NonPersistentRoutes:
     """The handlers; one instance per server. `of_others`: the endpoints of persistent topics."""
 
-    def __init__(self, service: BrokerService, of_others: Iterable[Endpoint]) -> None:
-        self._service = service
+    def __init__(self, catalogue: Catalogue, lookup: Lookup, of_others: Iterable[Endpoint]) -> None:
+        self._catalogue, self._lookup = catalogue, lookup
         self._of_others = [each for each in of_others if each.path.startswith(_PERSISTENT)]
 
     def routes(self) -> list[Endpoint]:
@@ -87,7 +88,7 @@ class NonPersistentRoutes:
 
         async def refuse(request: Request) -> Response:
             """Not of topics that store nothing."""
-            await self._service.namespaces.require(topic_of(request).namespace)
+            await self._catalogue.namespaces.require(topic_of(request).namespace)
             raise Refusal(status, message.format(tail.strip("/")))
 
         return replace(endpoint, path=path, handler=refuse, body=None)
@@ -106,19 +107,19 @@ class NonPersistentRoutes:
         return json_answer([*await self._here(namespace, bundle), *await self._elsewhere(namespace, bundle)])
 
     async def _here(self, namespace: NamespaceName, bundle: str | None) -> list[str]:
-        return await names_in(namespace, bundle, await self._service.list_non_persistent(namespace))
+        return await names_in(namespace, bundle, await self._catalogue.list_non_persistent(namespace))
 
     async def _elsewhere(self, namespace: NamespaceName, bundle: str | None) -> list[str]:
-        own, found = broker_id(self._service.advertised), list[str]()
+        own, found = broker_id(self._lookup.advertised), list[str]()
         path = f"/admin/v2/non-persistent/{namespace}?{_HERE}=true" + (f"&bundle={bundle}" if bundle else "")
-        for broker in await self._service.partitioned_topics.store.children(BROKERS):
+        for broker in await self._catalogue.store.children(BROKERS):
             if broker != own:
-                found += await ask_json(self._service.neighbours, Advertised("", f"http://{broker}"), path) or []
+                found += await ask_json(self._lookup.neighbours, Advertised("", f"http://{broker}"), path) or []
         return found
 
     async def list_partitioned(self, request: Request) -> Response:
         """Tells the partitioned topics of a namespace."""
         namespace = namespace_of(request)
-        await self._service.namespaces.require(namespace)
-        found = await self._service.partitioned_topics.list_in(namespace, "non-persistent")
+        await self._catalogue.namespaces.require(namespace)
+        found = await self._catalogue.partitioned_topics.list_in(namespace, "non-persistent")
         return json_answer(await full_names(found))

@@ -12,12 +12,15 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from ....security.authorization.needs import Kind
-from ....service.broker_service import BrokerService
+from ....service.catalogue.catalogue import Catalogue
 from ....service.errors import TopicNotFound
+from ....service.lifecycle.topic_lifecycle import TopicLifecycle
+from ....service.lookup import Lookup
+from ....service.policies.namespace_policies import NamespacePolicies
 from ....service.topic_name import TopicName
 from ....topic.contract import Topic
 from ...rest.answers import Refusal, json_answer, no_content
-from ...rest.each_partition import on_parts, where_subscribed
+from ...rest.each_partition import EachPartition, where_subscribed
 from ...rest.endpoints import Access, Endpoint, Query
 from ...rest.names import TOPIC, topic_of
 
@@ -30,8 +33,12 @@ _SUBSCRIPTION = TOPIC + "/subscription/{subscription}/properties"
 class TopicPropertyRoutes:
     """The handlers; one instance per server."""
 
-    def __init__(self, service: BrokerService) -> None:
-        self._service = service
+    def __init__(
+        self, catalogue: Catalogue, lookup: Lookup, lifecycle: TopicLifecycle, namespace_policies: NamespacePolicies
+    ) -> None:
+        self._catalogue, self._lookup, self._lifecycle = catalogue, lookup, lifecycle
+        self._namespace_policies = namespace_policies
+        self._parts = EachPartition(catalogue, lookup, lifecycle)
 
     def routes(self) -> list[Endpoint]:
         def needs(operation: str) -> Access:
@@ -63,10 +70,10 @@ class TopicPropertyRoutes:
     async def properties(self, request: Request) -> Response:
         """Tells the properties of a topic."""
         name = topic_of(request)
-        found = await self._service.partitioned_topics.get(name)
+        found = await self._catalogue.partitioned_topics.get(name)
         if found.partitions:
             return json_answer(dict(found.properties))
-        topic = await self._service.topic(name, may_create=False)
+        topic = await self._lifecycle.topic(name, may_create=False)
         return json_answer(dict(topic.operations.log.properties))
 
     async def update(self, request: Request) -> Response:
@@ -83,13 +90,13 @@ class TopicPropertyRoutes:
 
     async def _change(self, request: Request, edit: Callable[[dict[str, str]], Any]) -> Response:
         name = topic_of(request)
-        found = await self._service.partitioned_topics.get(name)
+        found = await self._catalogue.partitioned_topics.get(name)
         if found.partitions:
             properties = dict(found.properties)
             edit(properties)
-            await self._service.partitioned_topics.set_properties(name, properties)
+            await self._catalogue.partitioned_topics.set_properties(name, properties)
         else:
-            await (await self._service.topic(name, may_create=False)).operations.change_properties(edit)
+            await (await self._lifecycle.topic(name, may_create=False)).operations.change_properties(edit)
         return no_content()
 
     async def of_subscription(self, request: Request) -> Response:
@@ -100,7 +107,7 @@ class TopicPropertyRoutes:
             return dict(topic.operations.subscription_properties(name))
 
         found: Properties = {}
-        for each in await on_parts(self._service, request, where_subscribed(request, tell)):
+        for each in await self._parts.do(request, where_subscribed(request, tell)):
             found |= each
         return json_answer(found)
 
@@ -108,13 +115,13 @@ class TopicPropertyRoutes:
         """Sets the properties of a subscription, in place of those before; on each partition that has it."""
         name, properties = request.path_params["subscription"], request.state.body or {}
         work = where_subscribed(request, lambda topic: topic.operations.set_subscription_properties(name, properties))
-        await on_parts(self._service, request, work, json.dumps(properties).encode())
+        await self._parts.do(request, work, json.dumps(properties).encode())
         return no_content()
 
     async def permissions(self, request: Request) -> Response:
         """Tells what each role may do with a topic, also by what the namespace says."""
         name = await self._existing(request)
-        auth = (await self._service.namespace_policies.document(name.namespace)).get("auth_policies") or {}
+        auth = (await self._namespace_policies.document(name.namespace)).get("auth_policies") or {}
         merged: dict[str, list[str]] = {role: list(actions) for role, actions in (auth.get("namespace_auth") or {}).items()}
         for each in dict.fromkeys([str(name.partitioned), str(name)]):
             for role, actions in ((auth.get("destination_auth") or {}).get(each) or {}).items():
@@ -140,13 +147,13 @@ class TopicPropertyRoutes:
             if not roles:
                 del topics[str(name)]
 
-        await self._service.namespace_policies.change(name.namespace, change)
+        await self._namespace_policies.change(name.namespace, change)
         return no_content()
 
     async def _existing(self, request: Request) -> TopicName:
         name = topic_of(request)
-        await self._service.namespaces.require(name.namespace)
-        partitions = (await self._service.partitioned_topics.get(name)).partitions
-        if not partitions and not await self._service.topic_exists(name):
+        await self._catalogue.namespaces.require(name.namespace)
+        partitions = (await self._catalogue.partitioned_topics.get(name)).partitions
+        if not partitions and not await self._catalogue.topic_exists(name):
             raise TopicNotFound(str(name))
         return name

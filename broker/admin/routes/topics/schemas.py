@@ -16,9 +16,8 @@ from ....errors import BrokerError, ServerError
 from ....schema.key_value import join_key_value, split_key_value
 from ....schema.values import SchemaData, SchemaRefused, SchemaType, VersionedSchema
 from ....security.authorization.needs import Kind
-from ....service.broker_service import BrokerService
 from ....service.topic_name import TopicName
-from ....service.topic_schemas import schema_id
+from ....service.topic_schemas import TopicSchemas, schema_id
 from ...rest.answers import Refusal, json_answer
 from ...rest.endpoints import TENANT_ADMIN, Access, Endpoint, Query
 from ...rest.names import topic_of
@@ -38,8 +37,8 @@ class PostSchemaPayload(msgspec.Struct):
 class SchemaRoutes:
     """The handlers; one instance per server."""
 
-    def __init__(self, service: BrokerService) -> None:
-        self._service, self._schemas = service, service.schemas
+    def __init__(self, schemas: TopicSchemas) -> None:
+        self._schemas = schemas
 
     def routes(self) -> list[Endpoint]:
         get, produce = Access(Kind.TOPIC, "GET_METADATA"), Access(Kind.TOPIC, "PRODUCE")

@@ -10,10 +10,12 @@ from managed_ledger.contract import EARLIEST, LATEST
 
 from ....errors import BrokerError, ServerError
 from ....security.authorization.needs import Kind
-from ....service.broker_service import BrokerService
+from ....service.catalogue.catalogue import Catalogue
+from ....service.lifecycle.topic_lifecycle import TopicLifecycle
+from ....service.lookup import Lookup
 from ....topic.contract import Topic
 from ...rest.answers import Refusal, json_answer, no_content, parsed_json, read_bytes
-from ...rest.each_partition import on_parts, where_subscribed
+from ...rest.each_partition import EachPartition, where_subscribed
 from ...rest.endpoints import Access, Endpoint, Query
 from ...rest.names import TOPIC, topic_of
 from ...rest.positions import Place, first_position, read_place
@@ -22,8 +24,9 @@ from ...rest.positions import Place, first_position, read_place
 class SubscriptionRoutes:
     """The handlers; one instance per server."""
 
-    def __init__(self, service: BrokerService) -> None:
-        self._service = service
+    def __init__(self, catalogue: Catalogue, lookup: Lookup, lifecycle: TopicLifecycle) -> None:
+        self._catalogue, self._lookup, self._lifecycle = catalogue, lookup, lifecycle
+        self._parts = EachPartition(catalogue, lookup, lifecycle)
 
     def routes(self) -> list[Endpoint]:
         one, plain = TOPIC + "/subscription/{subscription}", (Query("authoritative", bool, False),)
@@ -41,7 +44,7 @@ class SubscriptionRoutes:
         async def tell(topic: Topic) -> list[str]:
             return topic.operations.subscription_names()
 
-        found = await on_parts(self._service, request, tell)
+        found = await self._parts.do(request, tell)
         return json_answer(sorted({name for names in found for name in names}))
 
     async def create(self, request: Request) -> Response:
@@ -51,7 +54,7 @@ class SubscriptionRoutes:
         subscription, content = request.path_params["subscription"], await read_bytes(request)
         body = parsed_json(content)
         place = Place(LATEST) if body is None else read_place(body)
-        await on_parts(self._service, request, lambda topic: _create(topic, subscription, place), content, may_create=True)
+        await self._parts.do(request, lambda topic: _create(topic, subscription, place), content, may_create=True)
         return no_content()
 
     async def delete(self, request: Request) -> Response:
@@ -59,9 +62,9 @@ class SubscriptionRoutes:
         subscription, force = request.path_params["subscription"], request.state.query["force"]
         work = where_subscribed(request, lambda topic: _delete(topic, subscription, force=force))
         try:
-            await on_parts(self._service, request, work)
+            await self._parts.do(request, work)
         except Refusal as refused:
-            is_partitioned = (await self._service.partitioned_topics.get(topic_of(request))).partitions > 0
+            is_partitioned = (await self._catalogue.partitioned_topics.get(topic_of(request))).partitions > 0
             if is_partitioned and refused.status == 404:
                 raise Refusal(404, "Subscription not found") from refused
             raise

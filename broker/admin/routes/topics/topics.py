@@ -8,18 +8,20 @@ from starlette.responses import Response
 from metadata.paths import encode_name
 
 from ....security.authorization.needs import Kind
-from ....service.broker_service import BrokerService
+from ....service.catalogue.catalogue import Catalogue
 from ....service.errors import TopicConflict, TopicNotFound
+from ....service.lifecycle.partitioned_creation import PartitionedCreation
+from ....service.lifecycle.partitioned_deletion import PartitionedDeletion
+from ....service.lifecycle.topic_lifecycle import TopicLifecycle
+from ....service.lookup import Lookup
 from ....service.topic_name import TopicName
 from ....topic.contract import Topic
 from ...rest.answers import BadRequest, Refusal, json_answer, no_content, read_json, whole_number
-from ...rest.each_partition import on_each_partition
+from ...rest.each_partition import EachPartition
 from ...rest.elsewhere import ask
 from ...rest.endpoints import Access, Endpoint, Query
 from ...rest.names import TOPIC, full_names, names_in, namespace_of, topic_of
 from ...stats.topic_stats import STATS_QUERY, partitioned_stats_json, told_stats
-from .facts import TopicFactRoutes
-from .properties import TopicPropertyRoutes
 
 _AUTHORITATIVE = Query("authoritative", bool, False)
 _FORCE = Query("force", bool, False)
@@ -29,8 +31,17 @@ _SYSTEM_TOPICS = Query("includeSystemTopic", bool, False)
 class TopicRoutes:
     """The handlers; one instance per server."""
 
-    def __init__(self, service: BrokerService) -> None:
-        self._service = service
+    def __init__(
+        self,
+        catalogue: Catalogue,
+        lookup: Lookup,
+        lifecycle: TopicLifecycle,
+        creation: PartitionedCreation,
+        deletion: PartitionedDeletion,
+    ) -> None:
+        self._catalogue, self._lookup, self._lifecycle = catalogue, lookup, lifecycle
+        self._creation, self._deletion = creation, deletion
+        self._parts = EachPartition(catalogue, lookup, lifecycle)
 
     def routes(self) -> list[Endpoint]:
         def needs(operation: str) -> Access:
@@ -62,25 +73,23 @@ class TopicRoutes:
             ),
             Endpoint("PUT", TOPIC, self.create, create, (_AUTHORITATIVE,), dict[str, str] | None, body_optional=True),
             Endpoint("DELETE", TOPIC, self.delete, delete, (_AUTHORITATIVE, _FORCE)),
-            *TopicPropertyRoutes(self._service).routes(),
-            *TopicFactRoutes(self._service).routes(),
         ]
 
     async def list_all(self, request: Request) -> Response:
         """Tells the topics of a namespace, or of one bundle of it."""
         namespace, query = namespace_of(request), request.state.query
-        topics = await self._service.list_topics(namespace, system_topics=query["includeSystemTopic"])
+        topics = await self._catalogue.list_topics(namespace, system_topics=query["includeSystemTopic"])
         return json_answer(await names_in(namespace, query["bundle"], topics))
 
     async def list_partitioned(self, request: Request) -> Response:
         """Tells the partitioned topics of a namespace."""
         namespace = namespace_of(request)
-        await self._service.namespaces.require(namespace)
-        return json_answer(await full_names(await self._service.partitioned_topics.list_in(namespace)))
+        await self._catalogue.namespaces.require(namespace)
+        return json_answer(await full_names(await self._catalogue.partitioned_topics.list_in(namespace)))
 
     async def get_partitions(self, request: Request) -> Response:
         """Tells how many partitions a topic has; 0: it is not partitioned."""
-        found = await self._service.partitions(topic_of(request), may_create=request.state.query["checkAllowAutoCreation"])
+        found = await self._creation.partitions(topic_of(request), may_create=request.state.query["checkAllowAutoCreation"])
         body: dict[str, Any] = {"partitions": found.partitions, "deleted": found.is_deleted}
         if found.properties:
             body["properties"] = dict(found.properties)
@@ -95,47 +104,45 @@ class TopicRoutes:
         partitions, properties = _partitions_of(await read_json(request))
         if partitions < 1:
             raise Refusal(406, "Number of partitions should be more than 0")
-        await self._service.create_partitioned_topic(topic, partitions, properties)
+        await self._creation.create(topic, partitions, properties)
         return no_content()
 
     async def update_partitions(self, request: Request) -> Response:
         """Adds partitions to a topic, up to this number."""
         topic = topic_of(request)
         partitions, _ = _partitions_of(await read_json(request))
-        now = (await self._service.partitions(topic, may_create=True)).partitions
+        now = (await self._creation.partitions(topic, may_create=True)).partitions
         if not now:
             raise Refusal(409, f"Topic {topic} is not the partitioned topic.")
         if partitions < now:
             raise Refusal(422, f"Desired partitions {partitions} can't be less than the current partitions {now}.")
         if partitions > now:
-            await self._service.partitioned_topics.update(topic, partitions)
+            await self._catalogue.partitioned_topics.update(topic, partitions)
         return no_content()
 
     async def delete_partitioned(self, request: Request) -> Response:
         """Deletes a partitioned topic with its partitions."""
         topic = topic_of(request)
-        if not (await self._service.partitioned_topics.get(topic)).partitions:
-            if not await self._service.topic_exists(topic):
+        if not (await self._catalogue.partitioned_topics.get(topic)).partitions:
+            if not await self._catalogue.topic_exists(topic):
                 raise Refusal(404, f"Topic {topic} not found.")
             advice = "Instead of calling delete-partitioned-topic please call delete."
             raise Refusal(409, f"{topic} is a non-partitioned topic. {advice}")
-        await self._service.delete_partitioned_topic(
-            topic, force=request.state.query["force"], elsewhere=self._delete_elsewhere
-        )
+        await self._deletion.delete(topic, force=request.state.query["force"], elsewhere=self._delete_elsewhere)
         return no_content()
 
     async def _delete_elsewhere(self, topic: TopicName, force: bool) -> None:
         """A partition that another broker serves."""
-        found = await self._service.lookup(topic)
+        found = await self._lookup.find(topic)
         path = f"/admin/v2/{topic.domain}/{topic.namespace}/{encode_name(topic.local_name)}"
-        await ask(self._service.neighbours, found.address, "DELETE", f"{path}?force={str(force).lower()}")
+        await ask(self._lookup.neighbours, found.address, "DELETE", f"{path}?force={str(force).lower()}")
 
     async def create(self, request: Request) -> Response:
         """Makes a topic that is not partitioned; the body is its properties."""
         topic, properties = topic_of(request), request.state.body
-        await self._service.namespaces.require(topic.namespace)
+        await self._catalogue.namespaces.require(topic.namespace)
         await self._check_new(topic)
-        made = await self._service.create_topic(topic)
+        made = await self._lifecycle.create_topic(topic)
         if properties:
             await made.operations.change_properties(lambda before: before.update(properties))
         return no_content()
@@ -143,29 +150,29 @@ class TopicRoutes:
     async def delete(self, request: Request) -> Response:
         """Deletes a topic that is not partitioned."""
         topic = topic_of(request)
-        if (await self._service.partitioned_topics.get(topic)).partitions:
+        if (await self._catalogue.partitioned_topics.get(topic)).partitions:
             advice = "instead of calling delete topic, please call delete-partitioned-topic."
             raise Refusal(409, f"{topic} is a partitioned topic, {advice}")
-        await self._service.delete_topic(topic, force=request.state.query["force"])
+        await self._lifecycle.delete_topic(topic, force=request.state.query["force"])
         return no_content()
 
     async def stats(self, request: Request) -> Response:
         """Tells what goes in and out of a topic, and what its subscriptions have still to get."""
         topic = await self._loaded(topic_of(request))
-        return json_answer(await told_stats(topic, request.state.query, self._service.advertised))
+        return json_answer(await told_stats(topic, request.state.query, self._lookup.advertised))
 
     async def partitioned_stats(self, request: Request) -> Response:
         """Tells the stats of a partitioned topic: sums, and each partition by itself."""
         topic, query = topic_of(request), request.state.query
-        found = await self._service.partitioned_topics.get(topic)
+        found = await self._catalogue.partitioned_topics.get(topic)
         if not found.partitions:
             raise Refusal(404, f"Partitioned Topic {topic} not found")
 
         async def tell(one: Topic) -> dict[str, Any]:
-            return await told_stats(one, query, self._service.advertised)
+            return await told_stats(one, query, self._lookup.advertised)
 
         route = "stats" + (f"?{request.url.query}" if request.url.query else "")
-        stats = await on_each_partition(self._service, topic, found.partitions, route, tell)
+        stats = await self._parts.ask(topic, found.partitions, route, tell)
         metadata: dict[str, Any] = {"partitions": found.partitions, "deleted": False}
         metadata |= {"properties": dict(found.properties)} if found.properties else {}
         return json_answer(await partitioned_stats_json(metadata, stats, per_partition=query["perPartition"]))
@@ -174,7 +181,7 @@ class TopicRoutes:
         """That a topic of this name may be created by hand, as Apache puts it."""
         _require_creatable(topic)
         whole = topic.partitioned
-        partitions = (await self._service.partitioned_topics.get(whole)).partitions
+        partitions = (await self._catalogue.partitioned_topics.get(whole)).partitions
         if not topic.is_partition:
             if partitions:
                 raise TopicConflict(str(topic))
@@ -186,13 +193,13 @@ class TopicRoutes:
             raise Refusal(412, f"{refused} a number smaller than number of partition of partitioned topic {whole.local_name}")
 
     async def _loaded(self, topic: TopicName) -> Topic:
-        await self._service.namespaces.require(topic.namespace)
-        partitions = (await self._service.partitioned_topics.get(topic.partitioned)).partitions
+        await self._catalogue.namespaces.require(topic.namespace)
+        partitions = (await self._catalogue.partitioned_topics.get(topic.partitioned)).partitions
         if topic.is_partition and topic.partition_index >= partitions:
             raise Refusal(404, "Topic partitions were not yet created")
         if partitions and not topic.is_partition:
             raise TopicNotFound(str(topic))
-        return await self._service.topic(topic, may_create=False)
+        return await self._lifecycle.topic(topic, may_create=False)
 
 
 def _require_creatable(topic: TopicName) -> None:

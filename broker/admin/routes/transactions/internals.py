@@ -11,7 +11,8 @@ from starlette.responses import Response
 from wire.position import Position
 
 from ....errors import BrokerError, ServerError
-from ....service.broker_service import BrokerService
+from ....service.lifecycle.topic_lifecycle import TopicLifecycle
+from ....service.lookup import Lookup
 from ....service.topic_name import NamespaceName, TopicName
 from ....topic.contract import Topic
 from ....transaction.snapshots.schemas import Kind
@@ -32,8 +33,8 @@ _POSITION_MAX = (1 << 63) - 1
 class TransactionInternalRoutes:
     """The handlers; one instance per server."""
 
-    def __init__(self, service: BrokerService, *, is_enabled: bool) -> None:
-        self._service, self._is_enabled = service, is_enabled
+    def __init__(self, lookup: Lookup, lifecycle: TopicLifecycle, *, is_enabled: bool) -> None:
+        self._lookup, self._lifecycle, self._is_enabled = lookup, lifecycle, is_enabled
 
     def routes(self) -> list[Endpoint]:
         answer, sub = dict[str, Any], _TOPIC + "/{subName}"
@@ -91,23 +92,23 @@ class TransactionInternalRoutes:
     async def _topic(self, request: Request) -> Topic:
         if not self._is_enabled:
             raise Refusal(503, _DISABLED)
-        return await self._service.topic(topic_of(request), may_create=False)
+        return await self._lifecycle.topic(topic_of(request), may_create=False)
 
     async def _internal(self, namespace: NamespaceName, kind: Kind) -> dict[str, Any]:
-        name, service = TopicName("persistent", namespace, kind.value, -1), self._service
-        where = await service.lookup(name)
-        if where.address == service.advertised:
+        name = TopicName("persistent", namespace, kind.value, -1)
+        where = await self._lookup.find(name)
+        if where.address == self._lookup.advertised:
             told = await self._here(name)
         else:
             path = f"/admin/v2/persistent/{namespace}/{kind.value}/internalStats"
-            told = await ask_json(service.neighbours, where.address, path)
+            told = await ask_json(self._lookup.neighbours, where.address, path)
         if told is None:
             raise Refusal(404, f"Topic not found {name}")
         return _log(kind.value, told)
 
     async def _here(self, name: TopicName) -> dict[str, Any] | None:
         try:
-            topic = await self._service.topic(name, may_create=False)
+            topic = await self._lifecycle.topic(name, may_create=False)
         except BrokerError as error:
             if error.code is ServerError.TOPIC_NOT_FOUND:
                 return None

@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from wire.transactions import TxnId
 
-from ....service.broker_service import BrokerService
+from ....service.lifecycle.topic_lifecycle import TopicLifecycle
 from ....topic.contract import Topic
 from ....topic.statistics.transaction_facts import SegmentFacts
 from ...rest.answers import Refusal, json_answer
@@ -28,8 +28,8 @@ _SEGMENTS = Query("segmentStats", bool, False, "With the segments of aborted tra
 class TransactionStatRoutes:
     """The handlers; one instance per server."""
 
-    def __init__(self, service: BrokerService, *, is_enabled: bool) -> None:
-        self._service, self._is_enabled = service, is_enabled
+    def __init__(self, lifecycle: TopicLifecycle, *, is_enabled: bool) -> None:
+        self._lifecycle, self._is_enabled = lifecycle, is_enabled
 
     def routes(self) -> list[Endpoint]:
         answer = dict[str, Any]
@@ -91,7 +91,7 @@ class TransactionStatRoutes:
     async def _topic(self, request: Request) -> Topic:
         if not self._is_enabled:
             raise Refusal(503, _DISABLED)
-        return await self._service.topic(topic_of(request), may_create=False)
+        return await self._lifecycle.topic(topic_of(request), may_create=False)
 
 
 def _txn_id(request: Request) -> TxnId:

@@ -14,8 +14,9 @@ from wire.transactions import TxnAction, TxnId
 
 from ....errors import BrokerError, ServerError
 from ....security.authorization.needs import Kind, Need
-from ....service.broker_service import BrokerService
+from ....service.catalogue.catalogue import Catalogue
 from ....service.errors import TopicElsewhere
+from ....service.lookup import Lookup
 from ....transaction.coordinator_driver import Coordinator
 from ....transaction.coordinators import ASSIGN, Coordinators
 from ....transaction.machine import Transaction
@@ -32,8 +33,8 @@ COORDINATOR_MAX = (1 << 31) - 1
 class TransactionRoutes:
     """The handlers; one instance per server. `coordinators`: None where there are no transactions."""
 
-    def __init__(self, service: BrokerService, coordinators: Coordinators | None) -> None:
-        self._service, self._coordinators = service, coordinators
+    def __init__(self, catalogue: Catalogue, lookup: Lookup, coordinators: Coordinators | None) -> None:
+        self._catalogue, self._lookup, self._coordinators = catalogue, lookup, coordinators
 
     def routes(self) -> list[Endpoint]:
         one = (Query("coordinatorId", int, description="Of this one alone."),)
@@ -57,7 +58,7 @@ class TransactionRoutes:
         self._require_enabled()
         found = []
         for number in range(await self._count()):
-            address = (await self._service.lookup(ASSIGN.partition(number))).address
+            address = (await self._lookup.find(ASSIGN.partition(number))).address
             found.append({"id": number, "brokerServiceUrl": address.broker_url or address.broker_url_tls})
         return json_answer(found)
 
@@ -125,7 +126,7 @@ class TransactionRoutes:
             raise Refusal(
                 406, "Number of transaction coordinators should be more than the current number of transaction coordinator"
             )
-        await self._service.partitioned_topics.update(ASSIGN, request.state.body)
+        await self._catalogue.partitioned_topics.update(ASSIGN, request.state.body)
         return no_content()
 
     # ---- Within
@@ -136,7 +137,7 @@ class TransactionRoutes:
         return self._coordinators
 
     async def _count(self) -> int:
-        found = (await self._service.partitioned_topics.get(ASSIGN)).partitions
+        found = (await self._catalogue.partitioned_topics.get(ASSIGN)).partitions
         if not found:
             raise Refusal(404, "Transaction coordinator not found")
         return found
@@ -146,8 +147,8 @@ class TransactionRoutes:
         if number > COORDINATOR_MAX:
             raise Refusal(404, f"Transaction coordinator not found! coordinator id : {number}")
         topic = ASSIGN.partition(number)
-        if not self._service.owners.serves(topic):
-            raise TopicElsewhere(str(topic), self._service.advertised.http_url)
+        if not self._lookup.owners.serves(topic):
+            raise TopicElsewhere(str(topic), self._lookup.advertised.http_url)
         try:
             return self._require_enabled().get(number)
         except BrokerError as absent:
@@ -158,11 +159,11 @@ class TransactionRoutes:
         found = self._require_enabled().all.get(number)
         if found is not None and not found.has_ended:
             return here(found)
-        where = await self._service.lookup(ASSIGN.partition(number))
-        if where.address == self._service.advertised:
+        where = await self._lookup.find(ASSIGN.partition(number))
+        if where.address == self._lookup.advertised:
             return None
         asked = f"{_ROOT}/{path}?{urlencode({'coordinatorId': number})}"
-        return await ask_json(self._service.neighbours, where.address, asked)
+        return await ask_json(self._lookup.neighbours, where.address, asked)
 
 
 async def _require_owner(request: Request, owner: str | None) -> None:

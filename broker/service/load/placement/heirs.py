@@ -14,7 +14,7 @@ from metadata.store import MetadataError
 from ports.logs import line
 
 from ....errors import BrokerError
-from ...lookup.addresses import Advertised
+from ...addresses import Advertised
 from ...neighbours.members import Members, parse_broker_data
 from ...ownership.bundles import Bundle, Bundles
 from .choosing import Chooser

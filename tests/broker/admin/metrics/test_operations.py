@@ -125,7 +125,7 @@ def test_splits_and_rounds_of_quotas_are_counted_where_they_happen() -> None:
         path = "/admin/v2/namespaces/public/default/0x00000000_0x40000000/split"
         assert (await world.call("PUT", path)).status == 204
         assert (await world.call("PUT", path)).status == 412, "it is two bundles now"
-        await world.service.check_backlog_quotas()
+        await world.service.housekeeping.check_quotas()
         told = await scrape(world)
         of = 'cluster="standalone",metric="bundlesSplit"'
         assert told[f"pulsar_lb_bundles_split_total{{{of}}}"] == told[f"pulsar_lb_bundles_split_count{{{of}}}"] == 1

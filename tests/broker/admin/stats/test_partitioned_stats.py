@@ -9,7 +9,7 @@ import pytest
 from broker.admin.rest import each_partition
 from broker.admin.rest.answers import Refusal
 from broker.admin.rest.elsewhere import REDIRECTS_MAX, ask_json
-from broker.service.lookup.addresses import Advertised, Answer
+from broker.service.addresses import Advertised, Answer
 from broker.service.neighbours.neighbours import Neighbours
 from broker.service.ownership.owners import SoleOwner
 from broker.service.topic_name import TopicName
@@ -45,7 +45,7 @@ def test_partitions_of_other_brokers_are_asked_for_there(monkeypatch: pytest.Mon
         for index in range(3):
             await world.loaded(f"{NAME}/t-partition-{index}")
         await world.done("PUT", "t-partition-0/subscription/s", None)
-        world.service.owners = OwnerOfTheFirst()
+        world.service.lookup.owners = OwnerOfTheFirst()
         answer = await world.topic("GET", "t/partitioned-stats")
         assert answer.status == 200
         assert asked == [f"http://other:8080/admin/v2/persistent/public/default/t-partition-{index}/stats" for index in (1, 2)]

@@ -6,7 +6,7 @@ import pytest
 
 from broker.connection.settings import ConnectionSettings
 from broker.errors import BrokerError, ServerError
-from broker.service.lookup.addresses import Advertised
+from broker.service.addresses import Advertised
 from broker.service.ownership.owners import SoleOwner
 from broker.service.settings import BrokerSettings
 from broker.service.topic_name import TopicName
@@ -221,7 +221,7 @@ def test_the_broker_says_with_the_close_where_the_topic_goes() -> None:
     async def scenario() -> None:
         async with a_peer() as peer:
             taken, consumer = await peer.produce(), await peer.consume()
-            peer.service.owners = MovedAway()
+            peer.service.lookup.owners = MovedAway()
             taken.sink.closed("unloaded")
             consumer.sink.closed("unloaded")
             await settle()
@@ -231,7 +231,7 @@ def test_the_broker_says_with_the_close_where_the_topic_goes() -> None:
                 assert told.assigned_broker_service_url_tls == "pulsar+ssl://heir:6651"
         async with a_peer(BrokerSettings(advertised_listeners=("inside:pulsar://broker:6650",))) as peer:
             taken = await peer.produce()
-            peer.service.owners = MovedAway()
+            peer.service.lookup.owners = MovedAway()
             taken.sink.closed("unloaded")
             assert not (await peer.answer()).close_producer.HasField("assigned_broker_service_url")
 

@@ -97,7 +97,7 @@ def test_a_watcher_of_a_namespace_that_is_made_later_hears_of_its_topics() -> No
         async with a_peer() as peer:
             found = (await peer.ask(watch("public/later/.*", namespace="public/later"))).watch_topic_list_success
             assert (list(found.topic), found.topics_hash) == ([], await topics_hash([]))
-            await peer.service.namespaces.create(NamespaceName("public", "later"), "standalone", 4)
+            await peer.service.catalogue.namespaces.create(NamespaceName("public", "later"), "standalone", 4)
             await peer.produce(1, "persistent://public/later/t")
             await asyncio.sleep(2 * NOTICE_SECONDS)
             (told,) = peer.answers()
@@ -154,8 +154,8 @@ def test_a_closed_watcher_hears_nothing_and_costs_nothing(by_leaving: bool) -> N
                 assert (await peer.ask(unwatch())).success.request_id == 4
                 assert (await peer.ask(unwatch())).success.request_id == 4
             await settle()
-            assert not peer.service._watchers._watchers
-            assert not peer.service._watchers._unwatch
+            assert not peer.service.catalogue._watchers._watchers
+            assert not peer.service.catalogue._watchers._unwatch
 
     play(scenario)
 
@@ -167,13 +167,13 @@ def test_a_watcher_closed_or_asked_for_again_while_it_is_made_leaves_one_or_none
             peer.send(watch(".*", request_id=2))
             await settle()
             assert [each.watch_topic_list_success.request_id for each in peer.answers()] == [1, 2]
-            (watchers,) = peer.service._watchers._watchers.values()
+            (watchers,) = peer.service.catalogue._watchers._watchers.values()
             assert len(watchers) == 1
             peer.send(watch(".*", request_id=5))
             peer.send(unwatch())
             peer.send(watch("[", watcher_id=9))
             await settle()
-            assert not peer.service._watchers._watchers
+            assert not peer.service.catalogue._watchers._watchers
             assert not peer.connection._topic_lists._asked
 
     play(scenario)

@@ -114,8 +114,8 @@ def test_a_topic_made_in_two_ways_at_once_becomes_one_of_them_and_who_comes_seco
         chance = random.Random(seed)
         one, other = cluster.brokers[0], cluster.brokers[-1]
         ways: list[Callable[[], Awaitable[Any]]] = [
-            chance.choice((partial(one.topic, TOPIC, may_create=True), partial(one.create_topic, TOPIC))),
-            partial(other.create_partitioned_topic, TOPIC, 2),
+            chance.choice((partial(one.lifecycle.topic, TOPIC, may_create=True), partial(one.lifecycle.create_topic, TOPIC))),
+            partial(other.creation.create, TOPIC, 2),
         ]
         whole, parts = await asyncio.gather(*(_after(chance.randrange(30), way) for way in ways))
         assert cluster.is_whole != cluster.is_partitioned
@@ -132,19 +132,19 @@ def test_a_topic_made_in_two_ways_at_once_becomes_one_of_them_and_who_comes_seco
 def test_what_was_made_at_the_same_moment_can_be_used_and_deleted_and_made_in_the_other_way(seed: int) -> None:
     async def scenario(cluster: Cluster) -> None:
         one, other = cluster.brokers
-        works = (partial(one.topic, TOPIC, may_create=True), partial(other.create_partitioned_topic, TOPIC, 2))
+        works = (partial(one.lifecycle.topic, TOPIC, may_create=True), partial(other.creation.create, TOPIC, 2))
         await asyncio.gather(*(_after(random.Random(seed).randrange(20), work) for work in works))
         if cluster.is_whole:
             with pytest.raises(TopicConflict):
-                await other.create_partitioned_topic(TOPIC, 2)
-            await one.delete_topic(TOPIC)
-            await other.create_partitioned_topic(TOPIC, 2)
+                await other.creation.create(TOPIC, 2)
+            await one.lifecycle.delete_topic(TOPIC)
+            await other.creation.create(TOPIC, 2)
             assert (cluster.is_whole, cluster.is_partitioned) == (False, True)
         else:
             with pytest.raises(BrokerError, match="Found partitioned metadata"):
-                await one.topic(TOPIC, may_create=True)
-            await other.delete_partitioned_topic(TOPIC)
-            await one.topic(TOPIC, may_create=True)
+                await one.lifecycle.topic(TOPIC, may_create=True)
+            await other.deletion.delete(TOPIC)
+            await one.lifecycle.topic(TOPIC, may_create=True)
             assert (cluster.is_whole, cluster.is_partitioned) == (True, False)
 
     play(scenario, seed, 2)
@@ -154,15 +154,17 @@ def test_what_was_made_at_the_same_moment_can_be_used_and_deleted_and_made_in_th
 def test_a_topic_that_stores_nothing_becomes_one_of_them_too(seed: int) -> None:
     async def scenario(cluster: Cluster) -> None:
         chance, [broker] = random.Random(seed), cluster.brokers
-        makes = chance.choice((partial(broker.topic, PASSING, may_create=True), partial(broker.create_topic, PASSING)))
-        parts_of_it = partial(broker.create_partitioned_topic, PASSING, 2)
-        looks_in = partial(broker.topic, PASSING.partition(0), may_create=True)
+        makes = chance.choice(
+            (partial(broker.lifecycle.topic, PASSING, may_create=True), partial(broker.lifecycle.create_topic, PASSING))
+        )
+        parts_of_it = partial(broker.creation.create, PASSING, 2)
+        looks_in = partial(broker.lifecycle.topic, PASSING.partition(0), may_create=True)
         work = (makes, parts_of_it, looks_in)
         whole, parts, partition = await asyncio.gather(*(_after(chance.randrange(30), each) for each in work))
-        is_partitioned = (await broker.partitioned_topics.get(PASSING)).partitions == 2
-        assert (whole is None) == (broker.loaded_topic(PASSING) is not None) != is_partitioned
+        is_partitioned = (await broker.catalogue.partitioned_topics.get(PASSING)).partitions == 2
+        assert (whole is None) == (broker.catalogue.loaded_topic(PASSING) is not None) != is_partitioned
         assert (parts is None) == is_partitioned
-        assert (partition is None) == (broker.loaded_topic(PASSING.partition(0)) is not None) <= is_partitioned
+        assert (partition is None) == (broker.catalogue.loaded_topic(PASSING.partition(0)) is not None) <= is_partitioned
         refusal = whole or parts
         assert refusal is not None
         assert refusal.code in (ServerError.NOT_ALLOWED, ServerError.METADATA)  # the latter: it is tried again
@@ -175,26 +177,26 @@ async def _change_ways(broker: BrokerService, *, is_partitioned: bool) -> None:
     """Deleted, it can be made in the other way, and not in both."""
     if is_partitioned:
         with pytest.raises(BrokerError, match="Found partitioned metadata"):
-            await broker.topic(PASSING, may_create=True)
-        await broker.delete_partitioned_topic(PASSING, force=True)
-        await broker.topic(PASSING, may_create=True)
+            await broker.lifecycle.topic(PASSING, may_create=True)
+        await broker.deletion.delete(PASSING, force=True)
+        await broker.lifecycle.topic(PASSING, may_create=True)
     else:
         with pytest.raises(TopicConflict):
-            await broker.create_partitioned_topic(PASSING, 2)
-        await broker.delete_topic(PASSING, force=True)
-        await broker.create_partitioned_topic(PASSING, 2)
+            await broker.creation.create(PASSING, 2)
+        await broker.lifecycle.delete_topic(PASSING, force=True)
+        await broker.creation.create(PASSING, 2)
 
 
 def test_partitions_of_a_topic_that_stores_nothing_are_made_where_it_is_served() -> None:
     async def scenario(cluster: Cluster) -> None:
         owner, other = cluster.brokers
-        other.owners = _ServesNothing()
-        await owner.topic(PASSING, may_create=True)
+        other.lookup.owners = _ServesNothing()
+        await owner.lifecycle.topic(PASSING, may_create=True)
         with pytest.raises(TopicElsewhere):
-            await other.create_partitioned_topic(PASSING, 2)
+            await other.creation.create(PASSING, 2)
         with pytest.raises(TopicConflict):
-            await owner.create_partitioned_topic(PASSING, 2)
-        assert (await other.partitioned_topics.get(PASSING)).partitions == 0
+            await owner.creation.create(PASSING, 2)
+        assert (await other.catalogue.partitioned_topics.get(PASSING)).partitions == 0
 
     play(scenario, 0, 2)
 

@@ -18,13 +18,13 @@ ROUND_SECONDS = 61
 
 
 async def of_two(world: AdminWorld) -> None:
-    await world.service.create_partitioned_topic(TOPIC, 2)
+    await world.service.creation.create(TOPIC, 2)
     for index in range(2):
-        await world.service.topic(TOPIC.partition(index), may_create=True)
+        await world.service.lifecycle.topic(TOPIC.partition(index), may_create=True)
 
 
 async def found(world: AdminWorld) -> PartitionedTopicMetadata:
-    return await world.service.partitioned_topics.get(TOPIC)
+    return await world.service.catalogue.partitioned_topics.get(TOPIC)
 
 
 @pytest.mark.parametrize(("settings", "left"), [(WISHED, 0), (BrokerSettings(), 2)], ids=["wished", "not"])
@@ -32,7 +32,7 @@ def test_with_the_last_partition_the_topic_goes_where_that_is_wished(settings: B
     async def scenario(world: AdminWorld) -> None:
         await of_two(world)
         await asyncio.sleep(ROUND_SECONDS)
-        assert not world.service.loaded_topics
+        assert not world.service.catalogue.loaded_topics
         assert (await found(world)).partitions == left
 
     play(scenario, settings, AT_ONCE)
@@ -41,17 +41,17 @@ def test_with_the_last_partition_the_topic_goes_where_that_is_wished(settings: B
 def test_a_partition_that_is_used_or_that_nobody_has_loaded_yet_keeps_it() -> None:
     async def scenario(world: AdminWorld) -> None:
         await of_two(world)
-        await world.service.create_partitioned_topic(TopicName.parse("promised"), 2)
-        await world.service.topic(TopicName.parse("promised-partition-0"), may_create=True)
+        await world.service.creation.create(TopicName.parse("promised"), 2)
+        await world.service.lifecycle.topic(TopicName.parse("promised-partition-0"), may_create=True)
         used = await world.loaded("t-partition-1")
         producer = await used.add_producer(PRODUCER, ProducerEnd())
         await asyncio.sleep(ROUND_SECONDS)
-        assert list(world.service.loaded_topics) == ["persistent://public/default/t-partition-1"]
+        assert list(world.service.catalogue.loaded_topics) == ["persistent://public/default/t-partition-1"]
         assert (await found(world)).partitions == 2
         producer.close()
         await asyncio.sleep(ROUND_SECONDS)
         assert (await found(world)).partitions == 0
-        assert (await world.service.partitioned_topics.get(TopicName.parse("promised"))).partitions == 2
+        assert (await world.service.catalogue.partitioned_topics.get(TopicName.parse("promised"))).partitions == 2
 
     play(scenario, WISHED, AT_ONCE)
 

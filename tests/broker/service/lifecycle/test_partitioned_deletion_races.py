@@ -47,7 +47,7 @@ class _Racers:
     async def produce_with_schema(self, index: int) -> None:
         """As a connection does it."""
         partition = TOPIC.partition(index)
-        topic = await self.service.topic(partition, may_create=True)
+        topic = await self.service.lifecycle.topic(partition, may_create=True)
         await _paused(self.chance)
         await self.service.schemas.for_producer(partition, _SCHEMA)
         await self.service.deletion.require_still(partition)
@@ -55,7 +55,7 @@ class _Racers:
 
     async def set_policy(self) -> None:
         """As a route does it."""
-        if not (await self.service.partitioned_topics.get(TOPIC)).partitions:
+        if not (await self.service.catalogue.partitioned_topics.get(TOPIC)).partitions:
             return
         await self.service.topic_policies.load(TOPIC.namespace)
         await _paused(self.chance)
@@ -64,9 +64,9 @@ class _Racers:
 
     async def other_broker_opens(self, index: int) -> None:
         partition = TOPIC.partition(index)
-        found = await self.service.partitioned_topics.check_consistent(partition)
+        found = await self.service.catalogue.partitioned_topics.check_consistent(partition)
         await _paused(self.chance)
-        await self.service.partitioned_topics.create_partition(partition, found)
+        await self.service.catalogue.partitioned_topics.create_partition(partition, found)
 
 
 async def _left(world: AdminWorld) -> dict[str, Any]:
@@ -77,7 +77,7 @@ async def _left(world: AdminWorld) -> dict[str, Any]:
     await service.topic_policies.load(TOPIC.namespace)
     return {
         "ledgers": [each for each in stored if each != "__change_events"],
-        "loaded": [name for name in service.loaded_topics if "change_events" not in name],
+        "loaded": [name for name in service.catalogue.loaded_topics if "change_events" not in name],
         "schemas": [each for each in schemas if await service.schemas.latest(TopicName.parse(each)) is not None],
         "policies": dict(service.topic_policies.document(TOPIC)),
     }
@@ -91,32 +91,29 @@ def test_f31_a_partitioned_topic_is_wholly_there_or_wholly_gone_and_can_be_made_
     async def scenario(world: AdminWorld) -> None:
         service, chance = world.service, random.Random(seed)
         racers = _Racers(world, chance)
-        await service.create_partitioned_topic(TOPIC, 3)
+        await service.creation.create(TOPIC, 3)
         for index in range(3):
-            await service.topic(TOPIC.partition(index), may_create=True)
+            await service.lifecycle.topic(TOPIC.partition(index), may_create=True)
         works: list[Callable[[], Awaitable[Any]]] = [
-            *[
-                partial(service.delete_partitioned_topic, TOPIC, force=chance.random() < 0.7)
-                for _ in range(chance.choice((1, 1, 2)))
-            ],
-            lambda: service.partitions(TOPIC, may_create=False),
-            lambda: service.lookup(TOPIC.partition(1)),
-            lambda: service.partitioned_topics.update(TOPIC, 4),
-            *(partial(service.topic, TOPIC.partition(index), may_create=True) for index in (0, 1, 2, 0)),
+            *[partial(service.deletion.delete, TOPIC, force=chance.random() < 0.7) for _ in range(chance.choice((1, 1, 2)))],
+            lambda: service.creation.partitions(TOPIC, may_create=False),
+            lambda: service.lookup.find(TOPIC.partition(1)),
+            lambda: service.catalogue.partitioned_topics.update(TOPIC, 4),
+            *(partial(service.lifecycle.topic, TOPIC.partition(index), may_create=True) for index in (0, 1, 2, 0)),
             *(partial(racers.produce_with_schema, index) for index in (0, 1, 2)),
             *(partial(racers.other_broker_opens, index) for index in (0, 2)),
             racers.set_policy,
         ]
         await asyncio.gather(*(_in_turns(each, chance.randrange(100)) for each in works))
-        found = await service.partitioned_topics.get(TOPIC)
+        found = await service.catalogue.partitioned_topics.get(TOPIC)
         assert not found.is_deleted
         if found.partitions:
             left = await _left(world)
             assert left["ledgers"] == [f"t-partition-{index}" for index in range(found.partitions)], "wholly there"
-            await service.delete_partitioned_topic(TOPIC, force=True)
+            await service.deletion.delete(TOPIC, force=True)
         assert await _left(world) == NOTHING
-        await service.create_partitioned_topic(TOPIC, 2)
-        assert (await service.partitions(TOPIC, may_create=False)).partitions == 2
+        await service.creation.create(TOPIC, 2)
+        assert (await service.creation.partitions(TOPIC, may_create=False)).partitions == 2
 
     play(scenario)
 
@@ -125,11 +122,13 @@ def test_f31_a_partitioned_topic_is_wholly_there_or_wholly_gone_and_can_be_made_
 def test_f31_what_is_stored_nowhere_is_not_left_loaded(turns: int) -> None:
     async def scenario(world: AdminWorld) -> None:
         service = world.service
-        await service.create_partitioned_topic(PASSING, 2)
-        opens = (_in_turns(partial(service.topic, PASSING.partition(index), may_create=True), 30) for index in (0, 1, 0))
-        await asyncio.gather(*opens, _in_turns(partial(service.delete_partitioned_topic, PASSING, force=True), turns))
-        assert [name for name in service.loaded_topics if "non-persistent" in name] == []
-        assert not (await service.partitioned_topics.get(PASSING)).partitions
+        await service.creation.create(PASSING, 2)
+        opens = (
+            _in_turns(partial(service.lifecycle.topic, PASSING.partition(index), may_create=True), 30) for index in (0, 1, 0)
+        )
+        await asyncio.gather(*opens, _in_turns(partial(service.deletion.delete, PASSING, force=True), turns))
+        assert [name for name in service.catalogue.loaded_topics if "non-persistent" in name] == []
+        assert not (await service.catalogue.partitioned_topics.get(PASSING)).partitions
 
     play(scenario)
 
@@ -137,15 +136,15 @@ def test_f31_what_is_stored_nowhere_is_not_left_loaded(turns: int) -> None:
 def test_a_partition_in_use_keeps_all_of_them() -> None:
     async def scenario(world: AdminWorld) -> None:
         service = world.service
-        await service.create_partitioned_topic(TOPIC, 3)
-        used = await service.topic(TOPIC.partition(2), may_create=True)
+        await service.creation.create(TOPIC, 3)
+        used = await service.lifecycle.topic(TOPIC.partition(2), may_create=True)
         await used.add_producer(PRODUCER, ProducerEnd())
-        kept = await service.topic(TOPIC.partition(0), may_create=True)
+        kept = await service.lifecycle.topic(TOPIC.partition(0), may_create=True)
         with pytest.raises(BrokerError, match="partition-2 has 1 connected") as refused:
-            await service.delete_partitioned_topic(TOPIC)
+            await service.deletion.delete(TOPIC)
         assert refused.value.code is ServerError.PRODUCER_BUSY
-        assert service.loaded_topic(TOPIC.partition(0)) is kept
-        assert not (await service.partitioned_topics.get(TOPIC)).is_deleted
+        assert service.catalogue.loaded_topic(TOPIC.partition(0)) is kept
+        assert not (await service.catalogue.partitioned_topics.get(TOPIC)).is_deleted
 
     play(scenario)
 
@@ -153,20 +152,20 @@ def test_a_partition_in_use_keeps_all_of_them() -> None:
 def test_a_topic_that_is_marked_takes_nobody_on_until_its_deletion_is_asked_for_again() -> None:
     async def scenario(world: AdminWorld) -> None:
         service = world.service
-        await service.create_partitioned_topic(TOPIC, 2)
-        await service.partitioned_topics.mark_deleted(TOPIC)  # by a broker that died then
+        await service.creation.create(TOPIC, 2)
+        await service.catalogue.partitioned_topics.mark_deleted(TOPIC)  # by a broker that died then
         for work in (
-            partial(service.topic, TOPIC.partition(0), may_create=True),
-            partial(service.partitions, TOPIC, may_create=True),
-            partial(service.partitioned_topics.update, TOPIC, 3),
-            partial(service.partitioned_topics.create_missed, TOPIC),
-            partial(service.partitioned_topics.set_properties, TOPIC, {"a": "b"}),
+            partial(service.lifecycle.topic, TOPIC.partition(0), may_create=True),
+            partial(service.creation.partitions, TOPIC, may_create=True),
+            partial(service.catalogue.partitioned_topics.update, TOPIC, 3),
+            partial(service.catalogue.partitioned_topics.create_missed, TOPIC),
+            partial(service.catalogue.partitioned_topics.set_properties, TOPIC, {"a": "b"}),
         ):
             with pytest.raises(PartitionsChanged, match="is being deleted"):
                 await work()
         assert (await world.topic("POST", "t/partitions", 3)).status == 409
         await world.done("DELETE", "t/partitions")
         with pytest.raises(TopicNotFound):
-            await service.partitions(TOPIC, may_create=False)
+            await service.creation.partitions(TOPIC, may_create=False)
 
     play(scenario)

@@ -36,7 +36,7 @@ async def set_retention(world: AdminWorld, level: str, retention: dict[str, int]
 
 
 def is_there(world: AdminWorld, name: str = "t") -> bool:
-    return world.service.loaded_topic(TopicName.parse(name)) is not None
+    return world.service.catalogue.loaded_topic(TopicName.parse(name)) is not None
 
 
 @pytest.mark.parametrize("retention", [FOR_EVER, SIZE_FOR_EVER], ids=["time and size", "time, not size"])
@@ -98,14 +98,14 @@ def test_a_topic_in_which_nothing_is_stored_goes_whatever_its_retention() -> Non
 def test_a_partition_is_kept_by_the_retention_of_its_topic_and_so_are_the_partitions_number_and_policies() -> None:
     async def scenario(world: AdminWorld) -> None:
         whole = TopicName.parse("t")
-        await world.service.create_partitioned_topic(whole, 2)
+        await world.service.creation.create(whole, 2)
         await set_retention(world, "topic", FOR_EVER)
         await publish(world, "t-partition-0")
         await publish(world, "t-partition-1", messages=0)
         await asyncio.sleep(3 * ROUND_SECONDS)
         assert is_there(world, "t-partition-0")
         assert not is_there(world, "t-partition-1")
-        assert (await world.service.partitioned_topics.get(whole)).partitions == 2
+        assert (await world.service.catalogue.partitioned_topics.get(whole)).partitions == 2
         assert (await world.call("GET", "/admin/v2/persistent/public/default/t/retention")).json == FOR_EVER
 
     play(scenario, BrokerSettings(broker_delete_inactive_partitioned_topic_metadata_enabled=True))

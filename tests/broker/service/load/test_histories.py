@@ -40,7 +40,7 @@ def test_the_next_owner_goes_on_where_the_one_before_left_off() -> None:
                 await first.board.wish(bundle, first.members.own_id)
             _, bundle = await one_with_load(first)
             before, after = reporter(first), reporter(second)
-            owners = first.service.owners
+            owners = first.service.lookup.owners
             assert isinstance(owners, BundleOwnership)
             owners.on_given_up = before.hand_over
             for _ in range(3):

@@ -5,15 +5,15 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
+from broker.service.addresses import Answer
 from broker.service.errors import BundleNotFound
 from broker.service.load.bundle_splits import LARGEST, LARGEST_ATTEMPTS_MAX, BundleSplits
 from broker.service.load.settings import LoadSettings
 from broker.service.load.splitting import cut_boundaries, in_two
-from broker.service.lookup.addresses import Answer
 from broker.service.ownership.bundles import Bundle, Bundles
 from broker.service.ownership.namespace_bundles import CutChanged
 from broker.service.ownership.owners import SoleOwner
-from broker.service.topic_name import NamespaceName, TopicName
+from broker.service.topic_name import NamespaceName
 from tests.broker.service.houses import TOPICS, a_cluster, play
 
 DEFAULT = NamespaceName("public", "default")
@@ -35,7 +35,7 @@ def test_two_who_split_the_largest_at_a_time_both_do() -> None:
             assert await asyncio.gather(*both) == [None, None]
             after = await house.bundles.of(DEFAULT)
             assert len(after.all()) == len(before.all()) + 2
-            assert all(house.service.owners.serves(topic) for topic in TOPICS)
+            assert all(house.service.lookup.owners.serves(topic) for topic in TOPICS)
 
     play(scenario)
 
@@ -79,10 +79,11 @@ def test_the_largest_is_looked_for_again_so_many_times(times: int, failure: Call
             (house,) = houses.values()
             owners = CutByOthers(await house.bundles.of(DEFAULT), times, failure)
 
-            async def names(_: NamespaceName) -> list[TopicName]:
-                return list(TOPICS)
-
-            splits = BundleSplits(LoadSettings(), lambda: owners, names, {})
+            for topic in TOPICS:
+                await house.follow(topic, houses)
+                await house.load(topic)
+            house.service.lookup.owners = owners
+            splits = BundleSplits(LoadSettings(), house.service.catalogue, house.service.lookup)
             if times < LARGEST_ATTEMPTS_MAX:
                 await splits.split(DEFAULT, LARGEST)
                 assert len(owners.asked) == times + 1

@@ -49,7 +49,7 @@ def reporter(house: House, settings: LoadSettings = DEFAULTS, usage: FixedUsage 
         known = house.bundles.known(topic.namespace)
         return None if known is None else known.of(topic)
 
-    topics, clock = house.service.loaded_topics, RealClock()
+    topics, clock = house.service.catalogue.loaded_topics, RealClock()
     return LoadReporter(house.members.own_id, house.board, settings, clock, usage or FixedUsage(), topics, bundle_of, nothing)
 
 
@@ -65,7 +65,7 @@ def leader(house: House, carry_out: Callable[[Move], object], settings: LoadSett
 
 
 async def cut_of(house: House) -> Bundles:
-    cut = await house.service.owners.cut(DEFAULT)
+    cut = await house.service.lookup.owners.cut(DEFAULT)
     assert cut is not None
     return cut
 
@@ -156,11 +156,11 @@ def test_an_unloaded_bundle_goes_where_it_was_wished_to(by_load: bool) -> None:
             for target in houses.values():
                 holder = await first.follow(TOPICS[0], houses)
                 if holder is not target:
-                    await holder.service.owners.unload(DEFAULT, bundle.range, target.members.own_id)
+                    await holder.service.lookup.owners.unload(DEFAULT, bundle.range, target.members.own_id)
                     assert await first.follow(TOPICS[0], houses) is target
             with pytest.raises(NoSuchBroker, match="nowhere"):
-                await target.service.owners.unload(DEFAULT, bundle.range, "nowhere:8080")
-            assert target.service.owners.serves(TOPICS[0])
+                await target.service.lookup.owners.unload(DEFAULT, bundle.range, "nowhere:8080")
+            assert target.service.lookup.owners.serves(TOPICS[0])
 
     play(scenario)
 
@@ -173,10 +173,10 @@ def test_whoever_is_told_of_a_wish_an_owner_that_is_not_told_gives_up_for_it() -
             owner = await next(iter(houses.values())).follow(TOPICS[0], houses)
             told, target = (house for house in houses.values() if house is not owner)
             bundle = (await cut_of(told)).of(TOPICS[0])
-            elsewhere = await told.service.owners.unload(DEFAULT, bundle.range, target.members.own_id)
+            elsewhere = await told.service.lookup.owners.unload(DEFAULT, bundle.range, target.members.own_id)
             assert elsewhere is not None
             assert elsewhere.address == owner.advertised
-            await owner.service.owners.unload(DEFAULT, bundle.range)
+            await owner.service.lookup.owners.unload(DEFAULT, bundle.range)
             assert await owner.follow(TOPICS[0], houses) is target
 
     play(scenario)
@@ -329,7 +329,7 @@ def test_a_bundle_that_is_too_much_for_several_looks_is_split_and_given_up() -> 
             after = await cut_of(house)
             assert len(after.all()) == 5
             assert busy not in after.all()
-            assert not any(house.service.owners.serves(topic) for topic in TOPICS if busy.covers(topic))
+            assert not any(house.service.lookup.owners.serves(topic) for topic in TOPICS if busy.covers(topic))
 
     play(scenario)
 

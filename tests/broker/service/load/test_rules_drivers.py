@@ -38,7 +38,7 @@ def test_lookups_place_by_the_policy_that_stands_at_the_moment() -> None:
             assert len(await owners(houses, first, TOPICS)) > 1
             for house in houses.values():
                 for bundle in (await house.bundles.of(DEFAULT)).all():
-                    await house.service.owners.unload(DEFAULT, bundle.range)
+                    await house.service.lookup.owners.unload(DEFAULT, bundle.range)
             await isolate(first)
             assert await owners(houses, first, TOPICS) == {second.members.own_id}
             functions = [TopicName.parse(f"persistent://public/functions/f{index}") for index in range(12)]
@@ -56,7 +56,7 @@ def test_the_secondary_takes_over_from_a_primary_that_is_gone_and_none_where_the
             assert await owners(houses, first, TOPICS) == {secondary.members.own_id}
             await isolate(first, namespaces=["public/functions"], secondary=[])
             with pytest.raises(Exception, match="No broker is there"):
-                await first.service.lookup(TopicName.parse("persistent://public/functions/f"))
+                await first.service.lookup.find(TopicName.parse("persistent://public/functions/f"))
 
     play(scenario)
 

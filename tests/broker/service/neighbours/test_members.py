@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from broker.service.lookup.addresses import BROKERS
+from broker.service.addresses import BROKERS
 from broker.service.neighbours.members import CONTEST_SECONDS, MemberConflict
 from metadata.memory import MemoryStore, SharedTree
 from ports.clock import RealClock

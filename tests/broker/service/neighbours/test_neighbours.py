@@ -16,7 +16,7 @@ from broker.admin.rest.elsewhere import ask, ask_json, redirect
 from broker.errors import BrokerError
 from broker.security.neighbour_settings import NeighbourSettings
 from broker.security.tls_settings import TlsSettings
-from broker.service.lookup.addresses import Advertised, Answer
+from broker.service.addresses import Advertised, Answer
 from broker.service.neighbours.neighbours import Credentials, Neighbours
 from broker.service.system_topics.event_log_elsewhere import EventLogElsewhere
 from ports.settings import BadSetting

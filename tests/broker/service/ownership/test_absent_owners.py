@@ -2,7 +2,7 @@
 
 import asyncio
 
-from broker.service.lookup.addresses import Advertised
+from broker.service.addresses import Advertised
 from broker.service.neighbours.members import ownership_data
 from broker.service.ownership import absent_owners
 from broker.service.ownership.absent_owners import refuses_connections
@@ -17,7 +17,7 @@ async def everybody_refuses(_: Advertised) -> bool:
 
 async def of_another(house: House) -> str:
     """The bundle of a topic is BEFORE's; its node."""
-    cut = await house.service.owners.cut(TOPICS[0].namespace)
+    cut = await house.service.lookup.owners.cut(TOPICS[0].namespace)
     assert cut is not None
     path = cut.of(TOPICS[0]).path
     await house.store.put(path, ownership_data(BEFORE, {}))
@@ -30,7 +30,7 @@ def test_a_lookup_waits_for_the_node_of_a_dead_owner_and_goes_on_at_once() -> No
             (house,) = houses.values()
             path = await of_another(house)
             house.refuses = everybody_refuses
-            asked = asyncio.ensure_future(house.service.lookup(TOPICS[0]))
+            asked = asyncio.ensure_future(house.service.lookup.find(TOPICS[0]))
             await asyncio.sleep(absent_owners.WAIT_SECONDS_MAX / 2)
             assert not asked.done()
             await house.store.delete(path)
@@ -48,7 +48,7 @@ def test_a_dead_owner_whose_session_goes_on_is_named_in_time_for_the_client() ->
             await of_another(house)
             house.refuses = everybody_refuses
             before = asyncio.get_running_loop().time()
-            assert (await house.service.lookup(TOPICS[0])).address == BEFORE
+            assert (await house.service.lookup.find(TOPICS[0])).address == BEFORE
             assert asyncio.get_running_loop().time() - before <= absent_owners.WAIT_SECONDS_MAX + 1
 
     play(scenario)
@@ -67,10 +67,10 @@ def test_a_living_owner_is_named_at_once_and_asked_once_a_second() -> None:
 
             house.refuses = accepts
             for _ in range(5):
-                assert (await house.service.lookup(TOPICS[0])).address == BEFORE
+                assert (await house.service.lookup.find(TOPICS[0])).address == BEFORE
             assert asked == [BEFORE]
             await asyncio.sleep(2)
-            await house.service.lookup(TOPICS[0])
+            await house.service.lookup.find(TOPICS[0])
             assert len(asked) == 2
 
     play(scenario)

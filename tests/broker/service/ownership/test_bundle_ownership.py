@@ -180,14 +180,14 @@ def test_an_unloaded_bundle_is_free_and_its_topics_are_closed() -> None:
             await owner.load(TOPICS[0])
             cut = parse_bundles(DEFAULT, FOUR)
             assert cut is not None
-            found = await other.service.owners.unload(DEFAULT, cut.of(TOPICS[0]).range)
+            found = await other.service.lookup.owners.unload(DEFAULT, cut.of(TOPICS[0]).range)
             assert found is not None
             assert found.address == owner.advertised
-            assert await owner.service.owners.unload(DEFAULT, cut.of(TOPICS[0]).range) is None
-            assert owner.service.loaded_topic(TOPICS[0]) is None
+            assert await owner.service.lookup.owners.unload(DEFAULT, cut.of(TOPICS[0]).range) is None
+            assert owner.service.catalogue.loaded_topic(TOPICS[0]) is None
             assert await first.store.get(cut.of(TOPICS[0]).path) is None
             with pytest.raises(BundleNotFound):
-                await owner.service.owners.unload(DEFAULT, "0x00000000_0x00000001")
+                await owner.service.lookup.owners.unload(DEFAULT, "0x00000000_0x00000001")
 
     play(scenario)
 
@@ -211,15 +211,15 @@ def test_an_unload_that_meets_a_load_says_in_one_line_what_it_did_not_do_and_els
             loading = asyncio.create_task(house.load(TOPICS[0]))
             await asyncio.sleep(0.1)
             assert house.topics.opened
-            closing = asyncio.create_task(house.service.close_topics(lambda topic: topic == TOPICS[0]))
-            house.service.owners.serves = lambda topic: False  # type: ignore[method-assign]
+            closing = asyncio.create_task(house.service.lifecycle.close_topics(lambda topic: topic == TOPICS[0]))
+            house.service.lookup.owners.serves = lambda topic: False  # type: ignore[method-assign]
             if waits == "for the load":
                 opens.set()
             await closing
             opens.set()
             with pytest.raises(BrokerError):
                 await loading
-            assert not house.service.loaded_topics
+            assert not house.service.catalogue.loaded_topics
 
     play(scenario)
     found = troubles(caplog)
@@ -234,13 +234,13 @@ def test_a_lost_session_closes_the_topics_and_the_other_broker_takes_them() -> N
             (topic, *_) = [topic for topic in TOPICS if await first.follow(topic, houses) is first]
             await first.load(topic)
             first.sessions.tell(SessionEvent.SESSION_LOST)
-            assert not first.service.owners.serves(topic)
+            assert not first.service.lookup.owners.serves(topic)
             first.shared.end_session(first.store.session, 0)
             with pytest.raises(TopicElsewhere):
                 await first.load(topic)
             assert await second.follow(topic, houses) is second
             await second.load(topic)
-            assert first.service.loaded_topic(topic) is None
+            assert first.service.catalogue.loaded_topic(topic) is None
 
     play(scenario)
 
@@ -252,8 +252,8 @@ def test_a_broker_that_stops_gives_its_bundles_away_one_by_one() -> None:
             for topic in TOPICS:
                 await (await first.follow(topic, houses)).load(topic)
             await first.members.leave()
-            await first.service.owners.close()
-            assert not first.service.loaded_topics
+            await first.service.lookup.owners.close()
+            assert not first.service.catalogue.loaded_topics
             assert [await first.follow(topic, houses) for topic in TOPICS] == [second] * len(TOPICS)
 
     play(scenario)
@@ -264,9 +264,9 @@ def test_the_last_broker_that_stops_says_so() -> None:
         async with a_cluster(1) as houses:
             (only,) = houses.values()
             await only.members.leave()
-            await only.service.owners.close()
+            await only.service.lookup.owners.close()
             with pytest.raises(BrokerError, match="No broker is there"):
-                await only.service.lookup(TOPICS[0])
+                await only.service.lookup.find(TOPICS[0])
             await asyncio.sleep(0)
 
     play(scenario)

@@ -5,7 +5,7 @@ import json
 
 import pytest
 
-from broker.service.lookup.addresses import BROKERS, Advertised, Answer
+from broker.service.addresses import BROKERS, Advertised, Answer
 from broker.service.neighbours.members import broker_data
 from broker.service.ownership.foreign_owners import is_foreign
 from metadata.store import MetadataError
@@ -50,9 +50,9 @@ def test_what_it_serves_is_given_up_when_such_a_broker_comes_and_taken_again_whe
                 await house.load(topic)
             await house.store.put(f"{BROKERS}/apache:8080", node_of("apache"))
             await asyncio.sleep(1)
-            assert not house.service.loaded_topics
+            assert not house.service.catalogue.loaded_topics
             assert not await house.store.children("/namespace/public/default")
-            assert {await house.service.lookup(topic, authoritative=True) for topic in TOPICS} == {sent_to("apache")}
+            assert {await house.service.lookup.find(topic, authoritative=True) for topic in TOPICS} == {sent_to("apache")}
             await house.store.delete(f"{BROKERS}/apache:8080")
             assert await house.follow(TOPICS[0], houses) is house
             await house.load(TOPICS[0])
@@ -66,9 +66,9 @@ def test_lookups_and_requests_of_bundles_are_spread_over_such_brokers() -> None:
             house = await only(houses)
             for name in ("x", "y"):
                 await house.store.put(f"{BROKERS}/{name}:8080", node_of(name))
-            assert {await house.service.lookup(TOPICS[0]) for _ in range(4)} == {sent_to("x"), sent_to("y")}
-            assert await house.service.owners.owner(TOPICS[0]) in (sent_to("x"), sent_to("y"))
-            assert await house.service.owners.unload(BUNDLE.namespace, BUNDLE.range) in (sent_to("x"), sent_to("y"))
+            assert {await house.service.lookup.find(TOPICS[0]) for _ in range(4)} == {sent_to("x"), sent_to("y")}
+            assert await house.service.lookup.owners.owner(TOPICS[0]) in (sent_to("x"), sent_to("y"))
+            assert await house.service.lookup.owners.unload(BUNDLE.namespace, BUNDLE.range) in (sent_to("x"), sent_to("y"))
 
     play(scenario)
 
@@ -85,7 +85,7 @@ def test_one_that_does_not_answer_is_no_reason_to_take_a_bundle() -> None:
 
             house.refuses = refuses
             await house.store.put(f"{BROKERS}/apache:8080", node_of("apache"))
-            assert await house.service.lookup(TOPICS[0], authoritative=True) == sent_to("apache")
+            assert await house.service.lookup.find(TOPICS[0], authoritative=True) == sent_to("apache")
 
     play(scenario)
 

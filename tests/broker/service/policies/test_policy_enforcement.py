@@ -29,7 +29,7 @@ async def say_of(world: AdminWorld, topic: str, **members: Any) -> None:
 def test_a_topic_s_own_policies_hold_before_its_namespace_s_on_it_and_on_its_partitions() -> None:
     async def scenario(world: AdminWorld) -> None:
         service, parts = world.service, TopicName.parse(f"{NAME}/parts")
-        await service.create_partitioned_topic(parts, 2)
+        await service.creation.create(parts, 2)
         topics = [await world.loaded(f"{NAME}/own"), await world.loaded(str(parts.partition(1)))]
         other = await world.loaded(f"{NAME}/parts-partition")
         await say(world, max_producers_per_topic=5)
@@ -39,7 +39,7 @@ def test_a_topic_s_own_policies_hold_before_its_namespace_s_on_it_and_on_its_par
         assert [topic.upkeep.policies.max_producers for topic in (*topics, other)] == [2, 2, 5]
         await service.topic_policies.remove(parts)
         assert topics[1].upkeep.policies.max_producers == 5
-        await service.unload_topic(TopicName.parse(f"{NAME}/own"))
+        await service.lifecycle.unload_topic(TopicName.parse(f"{NAME}/own"))
         assert (await world.loaded(f"{NAME}/own")).upkeep.policies.max_producers == 2
 
     play(scenario)
@@ -67,10 +67,10 @@ def test_a_namespace_says_whether_topics_are_made_and_with_how_many_partitions()
     async def scenario(world: AdminWorld) -> None:
         service = world.service
         await say(world, autoTopicCreationOverride=PARTITIONED)
-        assert (await service.partitions(TopicName.parse(f"{NAME}/p"), may_create=True)).partitions == 3
+        assert (await service.creation.partitions(TopicName.parse(f"{NAME}/p"), may_create=True)).partitions == 3
         await say(world, autoTopicCreationOverride=NEVER)
         with pytest.raises(TopicNotFound):
-            await service.partitions(TopicName.parse(f"{NAME}/q"), may_create=True)
+            await service.creation.partitions(TopicName.parse(f"{NAME}/q"), may_create=True)
         with pytest.raises(BrokerError) as refusal:
             await world.loaded(f"{NAME}/q")
         assert refusal.value.code is ServerError.TOPIC_NOT_FOUND

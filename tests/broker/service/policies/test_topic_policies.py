@@ -54,7 +54,7 @@ def test_what_is_stored_is_there_after_the_system_topic_was_unloaded_and_read_an
         for again in (False, True):
             if again:
                 documents.forget(NAMESPACE)
-                await world.service.unload_topic(change_events_of(NAMESPACE))
+                await world.service.lifecycle.unload_topic(change_events_of(NAMESPACE))
                 await documents.load(NAMESPACE)
             assert documents.document(TOPIC)["maxProducerPerTopic"] == 5
             assert documents.document(TOPIC, is_global=True)["maxProducerPerTopic"] == 9
@@ -74,7 +74,7 @@ def test_an_unload_of_the_system_topic_is_followed_by_a_reading_that_hears_of_ch
         await documents.change(TOPIC, set_to(maxProducerPerTopic=5))
         heard: list[str] = []
         unwatch = documents.watch(lambda topic: heard.append(str(topic)))
-        await world.service.unload_topic(change_events_of(NAMESPACE))
+        await world.service.lifecycle.unload_topic(change_events_of(NAMESPACE))
         assert documents.document(TOPIC)["maxProducerPerTopic"] == 5
         await documents.change(TOPIC, set_to(maxProducerPerTopic=6))
         assert documents.document(TOPIC)["maxProducerPerTopic"] == 6
@@ -100,8 +100,8 @@ def test_a_value_that_the_format_has_no_place_for_is_refused_and_nothing_is_stor
 def test_reading_the_policies_of_a_namespace_that_has_none_makes_nothing() -> None:
     async def scenario(world: AdminWorld) -> None:
         await world.loaded(str(TOPIC))
-        assert not await world.service.topic_exists(change_events_of(NAMESPACE))
-        await world.service.create_topic(change_events_of(NAMESPACE))
+        assert not await world.service.catalogue.topic_exists(change_events_of(NAMESPACE))
+        await world.service.lifecycle.create_topic(change_events_of(NAMESPACE))
         await world.service.topic_policies.change(TOPIC, set_to(maxProducerPerTopic=5))
         assert world.service.topic_policies.of(TOPIC)["maxProducerPerTopic"] == 5
 
@@ -121,16 +121,16 @@ def test_a_topic_that_is_deleted_takes_its_policies_with_it() -> None:
     async def scenario(world: AdminWorld) -> None:
         service, documents = world.service, world.service.topic_policies
         whole = TopicName.parse("persistent://public/default/p")
-        await service.create_topic(TOPIC)
-        await service.create_partitioned_topic(whole, 2)
+        await service.lifecycle.create_topic(TOPIC)
+        await service.creation.create(whole, 2)
         for name in (TOPIC, whole):
             await documents.change(name, set_to(maxProducerPerTopic=5))
             await documents.change(name, set_to(maxProducerPerTopic=5), is_global=True)
-        await service.delete_topic(TOPIC)
+        await service.lifecycle.delete_topic(TOPIC)
         assert documents.of(TOPIC) == {}
-        await service.delete_topic(whole.partition(0))
+        await service.lifecycle.delete_topic(whole.partition(0))
         assert documents.of(whole)["maxProducerPerTopic"] == 5
-        await service.delete_partitioned_topic(whole)
+        await service.deletion.delete(whole)
         assert documents.of(whole) == {}
 
     play(scenario)
@@ -140,8 +140,8 @@ def test_what_somebody_else_writes_is_heard_of_also_after_the_system_topic_was_u
     async def scenario(world: AdminWorld) -> None:
         documents = world.service.topic_policies
         await documents.change(TOPIC, set_to(maxProducerPerTopic=5))
-        await world.service.unload_topic(change_events_of(NAMESPACE))
-        theirs = ServedEventLog(await world.loaded(str(change_events_of(NAMESPACE))), world.service.new_producer_name)
+        await world.service.lifecycle.unload_topic(change_events_of(NAMESPACE))
+        theirs = ServedEventLog(await world.loaded(str(change_events_of(NAMESPACE))), world.service.producer_names.new)
         event = PolicyEvent(str(TOPIC), False, {"maxProducerPerTopic": 8})
         await theirs.append(lambda name: message_of(event, "standalone", name, 0, 7))
         await asyncio.sleep(1)  # of virtual time

@@ -17,7 +17,7 @@ def test_a_broker_without_a_bookie_inside_tells_of_none() -> None:
 def test_socket_and_token_are_told_and_kept_by_nobody_on_the_way() -> None:
     async def scenario(world: AdminWorld) -> None:
         inside = BookieInside(b"interpulse-bookie-1", bytes(range(16)), lambda: 7)
-        world.service.bookies_inside = {"127.0.0.1:3181": inside}
+        world.service.bookies_inside.update({"127.0.0.1:3181": inside})
         answer = await world.call("GET", ROUTE)
         assert answer.json == {"127.0.0.1:3181": {"socket": "interpulse-bookie-1", "token": bytes(range(16)).hex()}}
         assert answer.headers["cache-control"] == "no-store"

@@ -110,7 +110,7 @@ def test_a_refusal_without_a_status_of_its_own_is_500_and_logged(caplog: pytest.
         def fail(_: object, __: str, *, authoritative: bool) -> None:
             raise BrokerError(ServerError.METADATA, "the disk is gone")
 
-        world.service.lookup = fail  # type: ignore[method-assign, assignment]
+        world.service.lookup.find = fail  # type: ignore[method-assign, assignment]
         answer = await world.get("/lookup/v2/topic/persistent/public/default/t")
         assert answer.refused == (500, "the disk is gone")
 

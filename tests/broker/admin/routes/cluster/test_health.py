@@ -3,7 +3,8 @@
 import asyncio
 from typing import Any
 
-from broker.service.lifecycle.heartbeat import SECONDS_MAX, heartbeat_topic
+from broker.service.lifecycle.heartbeat import SECONDS_MAX
+from broker.service.lookup import heartbeat_topic
 from tests.broker.admin.admin_world import ADVERTISED, AdminWorld, play
 
 HEALTH = "/admin/v2/brokers/health"
@@ -14,7 +15,7 @@ def test_a_broker_that_stores_and_reads_is_well_and_shows_its_topic_to_nobody() 
     async def scenario(world: AdminWorld) -> None:
         answer = await world.get(HEALTH)
         assert (answer.status, answer.body) == (200, b"ok")
-        topic = world.service.loaded_topics[TOPIC]
+        topic = world.service.catalogue.loaded_topics[TOPIC]
         assert topic.stats().msg_in_counter == 1
         assert not topic.stats().publishers
         assert not topic.stats().subscriptions
@@ -26,7 +27,7 @@ def test_a_broker_that_stores_and_reads_is_well_and_shows_its_topic_to_nobody() 
 def test_a_broker_whose_storage_stands_still_is_not_well_and_is_again_when_it_moves() -> None:
     async def scenario(world: AdminWorld) -> None:
         await world.get(HEALTH)
-        ledger: Any = world.service.loaded_topics[TOPIC].ledger  # type: ignore[attr-defined]  # of the real topic
+        ledger: Any = world.service.catalogue.loaded_topics[TOPIC].ledger  # type: ignore[attr-defined]  # of the real topic
         append = ledger.append
         ledger.append = lambda batch: asyncio.get_running_loop().create_future()
         begun = asyncio.get_running_loop().time()
@@ -47,7 +48,7 @@ def test_a_broker_whose_disk_is_full_is_not_well_and_names_the_directory_and_its
         status, reason = (await world.get(HEALTH)).refused
         assert status == 503
         assert "/data/journal" in reason
-        assert TOPIC not in world.service.loaded_topics, "nothing is written to learn that"
+        assert TOPIC not in world.service.catalogue.loaded_topics, "nothing is written to learn that"
         assert series + b"1" in (await world.get("/metrics/")).body
         world.service.meters.storage_refusal = str
         assert (await world.get(HEALTH)).status == 200
@@ -60,7 +61,7 @@ def test_those_who_ask_at_the_same_time_share_one_message() -> None:
         await world.get(HEALTH)
         answers = await asyncio.gather(*(world.get(HEALTH) for _ in range(20)))
         assert {answer.status for answer in answers} == {200}
-        assert world.service.loaded_topics[TOPIC].stats().msg_in_counter == 2
+        assert world.service.catalogue.loaded_topics[TOPIC].stats().msg_in_counter == 2
 
     play(scenario)
 

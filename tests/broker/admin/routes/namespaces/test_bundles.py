@@ -2,8 +2,8 @@
 
 import pytest
 
-from broker.service.lookup.addresses import Advertised
-from broker.service.lookup.addresses import Answer as Elsewhere
+from broker.service.addresses import Advertised
+from broker.service.addresses import Answer as Elsewhere
 from broker.service.ownership.bundles import Bundles, topic_hash
 from broker.service.ownership.owners import OwnerOfAll, SoleOwner
 from broker.service.topic_name import NamespaceName
@@ -29,7 +29,7 @@ def test_a_standalone_splits_its_bundles_as_it_is_asked_and_serves_their_topics_
             await world.done("PUT", name)
         whole = ["0x00000000", "0x40000000", "0x80000000", "0xc0000000", "0xffffffff"]
         assert edges_of(await world.get(f"{NAMESPACE}/bundles")) == whole
-        loaded = dict(world.service.loaded_topics)
+        loaded = dict(world.service.catalogue.loaded_topics)
         for text, query, body, edges in (
             ("0x00000000_0x40000000", "", None, ["0x00000000", "0x20000000", *whole[1:]]),
             ("0x00000000_0x20000000", "?unload=true", None, ["0x00000000", "0x10000000", "0x20000000", *whole[1:]]),
@@ -44,7 +44,7 @@ def test_a_standalone_splits_its_bundles_as_it_is_asked_and_serves_their_topics_
             assert (answer.status, answer.body) == (204, b"")
             assert edges_of(await world.get(f"{NAMESPACE}/bundles")) == edges
             assert edges == (await world.get(NAMESPACE)).json["bundles"]["boundaries"]
-        assert world.service.loaded_topics == {
+        assert world.service.catalogue.loaded_topics == {
             name: topic
             for name, topic in loaded.items()
             if topic_hash(name) >= 0x20000000  # the others were in what was given up
@@ -60,14 +60,14 @@ def test_a_bundle_of_a_standalone_is_unloaded_with_its_topics_alone() -> None:
     async def scenario(world: AdminWorld) -> None:
         for name in "abcdefgh":
             await world.done("PUT", name)
-        loaded = set(world.service.loaded_topics)
+        loaded = set(world.service.catalogue.loaded_topics)
         gone = {name for name in loaded if topic_hash(name) < 0x40000000}
         assert gone
         assert gone != loaded
         assert (await world.call("PUT", f"{NAMESPACE}/0x00000000_0x40000000/unload")).status == 204
-        assert set(world.service.loaded_topics) == loaded - gone
+        assert set(world.service.catalogue.loaded_topics) == loaded - gone
         assert (await world.call("PUT", f"{NAMESPACE}/unload")).status == 204
-        assert set(world.service.loaded_topics) == set()
+        assert set(world.service.catalogue.loaded_topics) == set()
 
     play(scenario)
 
@@ -75,7 +75,7 @@ def test_a_bundle_of_a_standalone_is_unloaded_with_its_topics_alone() -> None:
 def test_how_a_standalone_has_split_is_known_after_a_restart() -> None:
     async def scenario(world: AdminWorld) -> None:
         assert (await world.call("PUT", f"{NAMESPACE}/0x00000000_0x40000000/split")).status == 204
-        again = OwnerOfAll(world.store, 4, world.service.close_topics)
+        again = OwnerOfAll(world.store, 4, world.service.lifecycle.close_topics)
         cut = await again.cut(DEFAULT)
         await again.close()
         assert cut is not None
@@ -107,7 +107,7 @@ async def loaded(house: House) -> None:
 
 
 async def cut_of(house: House) -> Bundles:
-    cut = await house.service.owners.cut(DEFAULT)
+    cut = await house.service.lookup.owners.cut(DEFAULT)
     assert cut is not None
     return cut
 
@@ -157,7 +157,7 @@ def test_a_split_is_sent_on_to_the_owner() -> None:
             async def split(self, *_: object, **__: object) -> Elsewhere:
                 return Elsewhere(Advertised("pulsar://other:6650", "http://other:8080"))
 
-        world.service.owners = Others()
+        world.service.lookup.owners = Others()
         path = f"{NAMESPACE}/0x00000000_0x40000000/split?unload=true"
         answer = await world.call("PUT", path)
         assert (answer.status, answer.headers["location"]) == (307, f"http://other:8080{path}")

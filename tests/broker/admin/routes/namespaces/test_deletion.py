@@ -43,7 +43,9 @@ def test_nothing_is_known_of_a_namespace_that_was_deleted() -> None:
         assert str(GONE) in schemas.meters.by_namespace
         assert (await world.call("DELETE", f"{POLICIES}?force=true")).status == 204
         await asyncio.sleep(1)
-        assert not any(str(GONE) in name for name in service.loaded_topics), "its log of policies was made again by who read it"
+        assert not any(str(GONE) in name for name in service.catalogue.loaded_topics), (
+            "its log of policies was made again by who read it"
+        )
         assert GONE not in service.topic_policies._followed
         assert str(GONE) not in service.namespace_policies._cached
         assert str(GONE) not in schemas.meters.by_namespace
@@ -59,9 +61,9 @@ def test_nothing_is_known_of_a_namespace_that_was_deleted() -> None:
 def test_a_log_of_policies_that_is_deleted_is_not_made_again_by_who_reads_it() -> None:
     async def scenario(world: AdminWorld) -> None:
         await used(world)
-        await world.service.delete_topic(change_events_of(GONE), force=True)
+        await world.service.lifecycle.delete_topic(change_events_of(GONE), force=True)
         await asyncio.sleep(1)
-        assert not await world.service.topic_exists(change_events_of(GONE))
+        assert not await world.service.catalogue.topic_exists(change_events_of(GONE))
         assert not world.service.topic_policies.document(TopicName.parse(TOPIC))
 
     play(scenario, FORCED)
@@ -84,16 +86,18 @@ def test_nothing_is_made_in_a_namespace_that_is_being_deleted(name: str) -> None
 
     async def scenario(world: AdminWorld) -> None:
         await used(world)
-        deletion = NamespaceDeletion(world.service, world.store)
+        deletion = NamespaceDeletion(
+            world.service.catalogue, world.service.lookup, world.service.lifecycle, world.service.schemas, world.store
+        )
         await deletion._mark(f"/admin/policies/{GONE}", is_deleted=True)
         there = f"persistent://{GONE}/t"
-        await world.service.unload_topic(TopicName.parse(there))
+        await world.service.lifecycle.unload_topic(TopicName.parse(there))
         await world.loaded(there)  # what is there is served until it is its turn
-        topics = await world.service.list_topics(GONE, system_topics=True)
+        topics = await world.service.catalogue.list_topics(GONE, system_topics=True)
         for topic in sorted(topics, key=lambda each: each.is_system):
-            await world.service.delete_topic(topic, force=True)
+            await world.service.lifecycle.delete_topic(topic, force=True)
         await asyncio.sleep(1)
-        assert await world.service.list_topics(GONE, system_topics=True) == []
+        assert await world.service.catalogue.list_topics(GONE, system_topics=True) == []
         with pytest.raises(BrokerError) as refused:
             await world.loaded(name)
         assert refused.value.code is ServerError.TOPIC_NOT_FOUND

@@ -120,7 +120,7 @@ def test_a_namespace_with_topics_stays_unless_forced_and_leaves_nothing_behind()
         assert await asked(world, "DELETE", "namespaces/public/n?force=true") == 204
         for root in ("/admin/policies", "/admin/local-policies", "/admin/partitioned-topics", "/managed-ledgers"):
             assert not await world.store.exists(f"{root}/public/n"), root
-        assert not [name for name in world.service.loaded_topics if "/public/n/" in name]
+        assert not [name for name in world.service.catalogue.loaded_topics if "/public/n/" in name]
         assert await refused(world, "DELETE", "namespaces/public/n") == (404, "Namespace public/n does not exist.")
 
     play(scenario)

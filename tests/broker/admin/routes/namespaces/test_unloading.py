@@ -4,8 +4,8 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
+from broker.service.addresses import Advertised, Answer
 from broker.service.errors import BundleNotFound
-from broker.service.lookup.addresses import Advertised, Answer
 from broker.service.ownership.bundles import Bundle, Bundles
 from broker.service.ownership.owners import SoleOwner
 from broker.service.topic_name import NamespaceName, TopicName
@@ -72,9 +72,9 @@ def test_a_standalone_unloads_a_namespace_and_a_range_of_it() -> None:
         assert (await world.call("PUT", f"{NAMESPACE}/{bundle.range}/unload")).status == 204
         left = [name for name in NAMES if not bundle.covers(TopicName.parse(name))]
         assert 0 < len(left) < len(NAMES)
-        assert [TopicName.parse(name).local_name for name in world.service.loaded_topics] == left
+        assert [TopicName.parse(name).local_name for name in world.service.catalogue.loaded_topics] == left
         assert (await world.call("PUT", f"{NAMESPACE}/unload")).status == 204
-        assert not world.service.loaded_topics
+        assert not world.service.catalogue.loaded_topics
 
     play(scenario)
 
@@ -84,7 +84,7 @@ def test_a_range_that_is_none_is_412(text: str) -> None:
     async def scenario(world: AdminWorld) -> None:
         refused = (412, f"{text} is no bundle of namespace public/default")
         assert (await world.call("PUT", f"{NAMESPACE}/{text}/unload")).refused == refused
-        world.service.owners = AnotherOwner(OTHER)
+        world.service.lookup.owners = AnotherOwner(OTHER)
         assert (await world.call("PUT", f"{NAMESPACE}/{text}/unload")).refused == refused
 
     play(scenario)
@@ -103,7 +103,7 @@ def test_a_range_that_is_none_is_412(text: str) -> None:
 def test_what_another_broker_serves_is_asked_there(method: str, path: str, there: str) -> None:
     async def scenario(world: AdminWorld) -> None:
         await world.done("PUT", "t")
-        world.service.owners = AnotherOwner(Answer(OTHER.address, is_redirect=True))
+        world.service.lookup.owners = AnotherOwner(Answer(OTHER.address, is_redirect=True))
         answer = await world.call(method, path)
         assert (answer.status, answer.headers["location"]) == (307, f"http://other:8080{path}{there}")
 
@@ -114,7 +114,7 @@ def test_the_owner_is_not_told_of_a_destination_that_is_noted_here() -> None:
     """An Apache owner that is not the leader sends whoever tells it to the leader, which would send him back."""
 
     async def scenario(world: AdminWorld) -> None:
-        world.service.owners = owners = AnotherOwner(OTHER)
+        world.service.lookup.owners = owners = AnotherOwner(OTHER)
         answer = await world.call("PUT", f"{RANGE}/unload?destinationBroker=b:8080&authoritative=false")
         assert (answer.status, answer.headers["location"]) == (307, f"http://other:8080{RANGE}/unload?authoritative=false")
         assert owners.wishes == ["b:8080"]
@@ -124,8 +124,8 @@ def test_the_owner_is_not_told_of_a_destination_that_is_noted_here() -> None:
 
 def test_a_leader_of_apaches_is_told_of_a_destination(monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario(world: AdminWorld) -> None:
-        world.service.owners = owners = AnotherOwner(OTHER)
-        monkeypatch.setattr(world.service, "load", ApachesLeads())
+        world.service.lookup.owners = owners = AnotherOwner(OTHER)
+        monkeypatch.setattr(world.service.load, "driver", ApachesLeads())
         answer = await world.call("PUT", f"{RANGE}/unload?destinationBroker=b:8080")
         assert (answer.status, answer.headers["location"]) == (
             307,
@@ -139,7 +139,7 @@ def test_a_leader_of_apaches_is_told_of_a_destination(monkeypatch: pytest.Monkey
 
 def test_a_known_owner_is_named_by_the_lookup() -> None:
     async def scenario(world: AdminWorld) -> None:
-        world.service.owners = AnotherOwner(OTHER)
+        world.service.lookup.owners = AnotherOwner(OTHER)
         assert (await world.get("/lookup/v2/topic/persistent/public/default/t")).json["brokerUrl"] == "pulsar://other:6650"
 
     play(scenario)

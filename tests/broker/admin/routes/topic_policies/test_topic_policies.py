@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
+from broker.service.policies.change_events import NO_TOPIC_POLICIES
 from broker.service.settings import BrokerSettings
-from broker.service.system_topics.system_logs import NO_TOPIC_POLICIES
 from broker.service.topic_name import NamespaceName
 from tests.broker.admin.admin_world import NAME, TOPICS, AdminWorld, play
 
@@ -236,6 +236,6 @@ def test_where_topics_have_no_policies_all_their_routes_say_so_and_topics_do_wit
                 assert answer.refused == (405, NO_TOPIC_POLICIES), (method, path)
         assert (await world.call("GET", f"{TOPICS}/t/backlogQuotaMap")).refused == (405, NO_TOPIC_POLICIES)
         assert (await world.call("DELETE", f"{TOPICS}/t")).status == 204
-        assert await world.service.list_topics(NamespaceName("public", "default"), system_topics=True) == []
+        assert await world.service.catalogue.list_topics(NamespaceName("public", "default"), system_topics=True) == []
 
     play(scenario, settings)

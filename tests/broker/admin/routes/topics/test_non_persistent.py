@@ -110,7 +110,7 @@ def test_policies_of_a_topic_hold_for_it_alone() -> None:
             await world.loaded(topic)
         await done(world, "POST", "/t/maxProducers", 1)
         assert (await ask(world, "GET", "/t/maxProducers")).json == 1
-        limits = {name: topic.upkeep.policies.max_producers for name, topic in world.service.loaded_topics.items()}
+        limits = {name: topic.upkeep.policies.max_producers for name, topic in world.service.catalogue.loaded_topics.items()}
         assert (limits[NAME + "t"], limits["persistent://public/default/t"]) == (1, 0)
 
     play(scenario)

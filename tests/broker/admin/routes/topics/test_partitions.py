@@ -154,9 +154,9 @@ def test_unloading_a_partitioned_topic_unloads_its_partitions() -> None:
     async def scenario(world: AdminWorld) -> None:
         await world.done("PUT", "p/partitions", 2)
         await world.done("PUT", "p/subscription/s")
-        assert len(world.service.loaded_topics) == 2
+        assert len(world.service.catalogue.loaded_topics) == 2
         await world.done("PUT", "p/unload")
-        assert not world.service.loaded_topics
+        assert not world.service.catalogue.loaded_topics
 
     play(scenario)
 

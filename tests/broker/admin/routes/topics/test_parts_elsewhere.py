@@ -8,7 +8,7 @@ import pytest
 from broker.admin.rest import each_partition
 from broker.admin.rest.answers import Refusal
 from broker.admin.rest.elsewhere import pass_on
-from broker.service.lookup.addresses import Advertised
+from broker.service.addresses import Advertised
 from broker.service.neighbours.neighbours import Neighbours
 from tests.broker.admin.admin_world import NAME, AdminWorld, play
 from tests.broker.admin.stats.test_partitioned_stats import OwnerOfTheFirst
@@ -41,7 +41,7 @@ async def parted(world: AdminWorld) -> Any:
         topic = await world.loaded(f"{NAME}/t-partition-{index}")
         await topic.ledger.append(send_run(range(2), [payload(publish_time=1000 * (at + 1)) for at in range(2)]).entries)
     await settle()
-    world.service.owners = OwnerOfTheFirst()
+    world.service.lookup.owners = OwnerOfTheFirst()
     return await world.loaded(f"{NAME}/t-partition-0")
 
 

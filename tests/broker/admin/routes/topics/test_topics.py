@@ -113,7 +113,7 @@ def test_an_unloaded_topic_is_there_and_unloading_it_again_is_fine() -> None:
     async def scenario(world: AdminWorld) -> None:
         await world.done("PUT", "t")
         await world.done("PUT", "t/unload")
-        assert not world.service.loaded_topics
+        assert not world.service.catalogue.loaded_topics
         await world.done("PUT", "t/unload")
         assert (await world.topic("GET", "t/stats")).status == 200
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from broker.errors import BrokerError, ServerError
+from broker.service.addresses import Advertised
 from broker.service.errors import BundleUnsettled, TopicElsewhere
 from broker.service.load.placement import heirs
-from broker.service.lookup.addresses import Advertised
 from broker.service.ownership import ownership_driver
 from broker.service.ownership.bundles import Bundle, Bundles
 from broker.service.ownership.ownership_driver import TAKE_OVER_SECONDS_MAX, BundleOwnership
@@ -21,7 +21,7 @@ DEFAULT = NamespaceName("public", "default")
 
 
 def owners_of(house: House) -> BundleOwnership:
-    owners = house.service.owners
+    owners = house.service.lookup.owners
     assert isinstance(owners, BundleOwnership)
     return owners
 
@@ -69,10 +69,10 @@ def test_a_broker_that_stops_tells_each_topic_who_serves_it_next(by_load: bool) 
             told: dict[TopicName, Advertised | None] = {}
 
             async def closing(topic: TopicName) -> None:
-                told[topic] = first.service.heir(topic)
+                told[topic] = first.service.lookup.heir(topic)
 
             slow_to_close(first, closing)
-            assert first.service.heir(TOPICS[0]) is None, "it is served here"
+            assert first.service.lookup.heir(TOPICS[0]) is None, "it is served here"
             await first.members.leave()
             await owners_of(first).close()
             assert set(told) == set(TOPICS)
@@ -80,7 +80,7 @@ def test_a_broker_that_stops_tells_each_topic_who_serves_it_next(by_load: bool) 
                 assert heir is not None
                 await houses[heir.broker_url].load(topic)
             assert {heir.broker_url for heir in told.values() if heir} == {each.advertised.broker_url for each in others}
-            assert all(first.service.heir(topic) is None for topic in TOPICS), "nothing is kept of what is gone"
+            assert all(first.service.lookup.heir(topic) is None for topic in TOPICS), "nothing is kept of what is gone"
 
     play(scenario)
 
@@ -96,7 +96,7 @@ def test_bundles_are_given_up_so_many_at_a_time_and_served_until_then(monkeypatc
             served: list[int] = []
 
             async def closing(topic: TopicName) -> None:
-                served.append(len({str(cut.of(each)) for each in TOPICS if first.service.owners.serves(each)}))
+                served.append(len({str(cut.of(each)) for each in TOPICS if first.service.lookup.owners.serves(each)}))
                 await asyncio.sleep(1)
 
             slow_to_close(first, closing)
@@ -124,7 +124,7 @@ def test_where_metadata_do_not_answer_a_broker_stops_all_the_same(monkeypatch: p
             began = asyncio.get_running_loop().time()
             await owners_of(first).close()
             assert asyncio.get_running_loop().time() - began < 2 * heirs.NAMING_SECONDS_MAX
-            assert not first.service.loaded_topics
+            assert not first.service.catalogue.loaded_topics
 
     play(scenario)
 
@@ -141,11 +141,11 @@ def test_an_unload_for_somebody_tells_clients_for_whom(by_load: bool) -> None:
             told: list[Advertised | None] = []
 
             async def closing(topic: TopicName) -> None:
-                told.append(first.service.heir(topic))
+                told.append(first.service.lookup.heir(topic))
 
             slow_to_close(first, closing)
-            await second.service.owners.unload(DEFAULT, await range_of(first, TOPICS[0]), third.members.own_id)
-            await first.service.owners.unload(DEFAULT, await range_of(first, TOPICS[0]))
+            await second.service.lookup.owners.unload(DEFAULT, await range_of(first, TOPICS[0]), third.members.own_id)
+            await first.service.lookup.owners.unload(DEFAULT, await range_of(first, TOPICS[0]))
             assert told
             assert set(told) == {third.advertised}
 
@@ -169,7 +169,7 @@ def test_a_client_that_comes_to_the_heir_before_it_is_free_waits_and_is_served(b
 
             slow_to_close(first, closing)
             unload = asyncio.ensure_future(
-                first.service.owners.unload(DEFAULT, await range_of(first, TOPICS[0]), second.members.own_id)
+                first.service.lookup.owners.unload(DEFAULT, await range_of(first, TOPICS[0]), second.members.own_id)
             )
             await is_closing.wait()
             coming = asyncio.ensure_future(second.load(TOPICS[0]))
@@ -177,8 +177,8 @@ def test_a_client_that_comes_to_the_heir_before_it_is_free_waits_and_is_served(b
             assert not coming.done()
             may_close.set()
             await asyncio.gather(unload, coming)
-            assert second.service.owners.serves(TOPICS[0])
-            assert not first.service.owners.serves(TOPICS[0])
+            assert second.service.lookup.owners.serves(TOPICS[0])
+            assert not first.service.lookup.owners.serves(TOPICS[0])
 
     play(scenario)
 
@@ -226,10 +226,10 @@ def test_a_lookup_that_cannot_be_answered_costs_nobody_a_connection() -> None:
                 await never.wait()
 
             slow_to_close(only, closing)
-            unload = asyncio.ensure_future(only.service.owners.unload(DEFAULT, await range_of(only, TOPICS[0])))
+            unload = asyncio.ensure_future(only.service.lookup.owners.unload(DEFAULT, await range_of(only, TOPICS[0])))
             await asyncio.sleep(1)
             with pytest.raises(BundleUnsettled, match="is being unloaded") as refused:
-                await only.service.lookup(TOPICS[0])
+                await only.service.lookup.find(TOPICS[0])
             assert refused.value.code is ServerError.METADATA
             never.set()
             with pytest.raises(BundleUnsettled):
@@ -237,7 +237,7 @@ def test_a_lookup_that_cannot_be_answered_costs_nobody_a_connection() -> None:
             await only.members.leave()
             await owners_of(only).close()
             with pytest.raises(BrokerError) as last:
-                await only.service.lookup(TOPICS[0])
+                await only.service.lookup.find(TOPICS[0])
             assert last.value.code is ServerError.METADATA
 
     play(scenario)

@@ -3,7 +3,7 @@
 import pytest
 
 from broker.errors import ServerError
-from broker.service.lookup.pending_lookups import TooManyLookups, pending_lookup
+from broker.service.errors import TooManyLookups
 from broker.service.settings import BrokerSettings
 from tests.broker.admin.admin_world import AdminWorld, play
 
@@ -12,8 +12,8 @@ PATH = "/lookup/v2/topic/persistent/public/default/t"
 
 def test_as_many_as_are_allowed_and_no_more() -> None:
     async def scenario(world: AdminWorld) -> None:
-        with pending_lookup(world.service), pending_lookup(world.service):
-            with pytest.raises(TooManyLookups) as refusal, pending_lookup(world.service):
+        with world.service.lookup.pending(), world.service.lookup.pending():
+            with pytest.raises(TooManyLookups) as refusal, world.service.lookup.pending():
                 pass
             assert refusal.value.code is ServerError.TOO_MANY_REQUESTS
             answer = await world.get(PATH)

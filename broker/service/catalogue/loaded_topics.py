@@ -1,6 +1,7 @@
 """The topics that are loaded, each once: concurrent loads join, and a topic that closed itself is loaded again.
 
 Owns the map and the loads under way. A load outlives the caller that began it (others may have joined), never the service.
+How a topic is opened is the caller's part.
 """
 
 import asyncio
@@ -11,18 +12,18 @@ from ports.loop.side_by_side import side_by_side
 
 from ...errors import BrokerError, ServerError
 from ...meters import BrokerMeters
-from ...topic.contract import OpenTopic, Topic
-from ..catalogue.topic_kinds import require_openable
+from ...topic.contract import Topic
 from ..topic_name import TopicName
+from .topic_kinds import require_openable
+
+Open = Callable[[], Awaitable[Topic]]
+"""Opens the one topic that is loaded. BrokerError, MetadataError."""
 
 
 class LoadedTopics:
     """All topics of this broker."""
 
-    def __init__(
-        self, open_topic: OpenTopic, loads_max: int, load_seconds_max: float, meters: BrokerMeters | None = None
-    ) -> None:
-        self._open_topic = open_topic
+    def __init__(self, loads_max: int, load_seconds_max: float, meters: BrokerMeters | None = None) -> None:
         self._load_seconds_max = load_seconds_max
         self._meters = meters or BrokerMeters()
         self._turns = asyncio.Semaphore(loads_max)
@@ -44,8 +45,8 @@ class LoadedTopics:
         topic = self._topics.get(name)
         return topic if topic is not None and not topic.is_closed and name not in self._busy else None
 
-    async def load(self, name: TopicName, *, create: bool) -> Topic:
-        """Whatever the open topic refuses with; SERVICE_NOT_READY after the time allowed (the load goes on)."""
+    async def load(self, name: TopicName, open_topic: Open) -> Topic:
+        """Returns the topic, loaded. Refusals of `open_topic`; SERVICE_NOT_READY after the time allowed: the load goes on."""
         require_openable(name)
         text = str(name)
         while True:
@@ -56,7 +57,7 @@ class LoadedTopics:
                 raise BrokerError(ServerError.SERVICE_NOT_READY, "The broker is stopping")
             busy = self._busy.get(text)
             if busy is None:
-                loaded = await self._wait(self._begin(text, self._load(name, create)))
+                loaded = await self._wait(self._begin(text, self._load(name, open_topic)))
                 if loaded is not None:
                     return loaded
             else:
@@ -104,22 +105,22 @@ class LoadedTopics:
         task.add_done_callback(_retrieve)
         return task
 
-    async def _load(self, name: TopicName, create: bool) -> Topic:
+    async def _load(self, name: TopicName, open_topic: Open) -> Topic:
         old = self._topics.pop(str(name), None)
         if old is not None:
             await old.close()
-        topic = await self._open(name, create)
+        topic = await self._open(name, open_topic)
         self._topics[str(name)] = topic
         return topic
 
-    async def _open(self, name: TopicName, create: bool) -> Topic:
+    async def _open(self, name: TopicName, open_topic: Open) -> Topic:
         """Counted from the moment that it waits for its turn."""
         meters, loop = self._meters, asyncio.get_running_loop()
         began, has_failed = loop.time(), True
         meters.topic_loads_pending += 1
         try:
             async with nullcontext() if name.is_system else self._turns:  # others may wait for it, with all the turns
-                topic = await self._open_topic(str(name), name.managed_ledger_name, name.partition_index, create=create)
+                topic = await open_topic()
             has_failed = False
             return topic
         finally:

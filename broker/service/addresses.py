@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from ..errors import NoSuchListener
+from .errors import NoSuchListener
 
 BROKERS = "/loadbalance/brokers"
 """Where the brokers of a cluster are registered, by their ids."""

@@ -11,9 +11,9 @@ import pytest
 from broker.connection.listener import Listener
 from broker.connection.settings import ConnectionSettings
 from broker.errors import BrokerError, ServerError
+from broker.service.addresses import Advertised, Answer
 from broker.service.broker_service import BrokerService
 from broker.service.errors import BundleUnsettled
-from broker.service.lookup.addresses import Advertised, Answer
 from broker.service.ownership.owners import SoleOwner
 from broker.service.settings import BrokerSettings
 from broker.service.topic_name import TopicName
@@ -74,7 +74,7 @@ def play(scenario: Callable[[Two], Awaitable[None]], of_owner: BrokerSettings = 
             shared = SharedTree()
             owner, listener = await started(running, shared, of_owner)
             asked, _ = await started(running, shared, PARTITIONED)
-            asked.owners = elsewhere = Elsewhere(owner.advertised)
+            asked.lookup.owners = elsewhere = Elsewhere(owner.lookup.advertised)
             await scenario(Two(asked, owner, listener, elsewhere))
 
     play_for_real(whole)
@@ -85,8 +85,8 @@ def test_a_topic_that_stores_nothing_gets_its_partitions_from_whoever_serves_it(
     async def scenario(two: Two) -> None:
         two.elsewhere.is_redirect = is_redirect
         for _ in range(2):
-            assert (await two.asked.partitions(PASSING, may_create=True)).partitions == 3
-        assert (await two.owner.partitioned_topics.get(PASSING)).partitions == 3
+            assert (await two.asked.creation.partitions(PASSING, may_create=True)).partitions == 3
+        assert (await two.owner.catalogue.partitioned_topics.get(PASSING)).partitions == 3
         assert two.elsewhere.asked.count(PASSING) == 1, "what is stored needs no question"
 
     play(scenario)
@@ -94,17 +94,17 @@ def test_a_topic_that_stores_nothing_gets_its_partitions_from_whoever_serves_it(
 
 def test_one_that_is_there_without_partitions_stays_so() -> None:
     async def scenario(two: Two) -> None:
-        await two.owner.topic(PASSING, may_create=True)
-        assert (await two.asked.partitions(PASSING, may_create=True)).partitions == 0
-        assert (await two.owner.partitioned_topics.get(PASSING)).partitions == 0
+        await two.owner.lifecycle.topic(PASSING, may_create=True)
+        assert (await two.asked.creation.partitions(PASSING, may_create=True)).partitions == 0
+        assert (await two.owner.catalogue.partitioned_topics.get(PASSING)).partitions == 0
 
     play(scenario)
 
 
 def test_who_only_wants_to_know_makes_nothing() -> None:
     async def scenario(two: Two) -> None:
-        assert (await two.asked.partitions(PASSING, may_create=False)).partitions == 0
-        assert (await two.owner.partitioned_topics.get(PASSING)).partitions == 0
+        assert (await two.asked.creation.partitions(PASSING, may_create=False)).partitions == 0
+        assert (await two.owner.catalogue.partitioned_topics.get(PASSING)).partitions == 0
         assert PASSING not in two.elsewhere.asked
 
     play(scenario)
@@ -113,7 +113,7 @@ def test_who_only_wants_to_know_makes_nothing() -> None:
 def test_a_refusal_is_told_with_its_code() -> None:
     async def scenario(two: Two) -> None:
         with pytest.raises(BrokerError, match="unable to load non-persistent") as refused:
-            await two.asked.partitions(PASSING, may_create=True)
+            await two.asked.creation.partitions(PASSING, may_create=True)
         assert refused.value.code is ServerError.NOT_ALLOWED
 
     play(scenario, NONE_PASSING)
@@ -132,9 +132,9 @@ def test_an_owner_that_cannot_be_asked_makes_clients_ask_again_and_not_leave(why
             case "it has no port for this":
                 two.elsewhere.other = Advertised("", "http://127.0.0.1:1", "pulsar+ssl://127.0.0.1:2")
             case _:
-                two.owner.partitions = not_ready  # type: ignore[method-assign]
+                two.owner.creation.partitions = not_ready  # type: ignore[method-assign]
         with pytest.raises(BundleUnsettled) as refused:
-            await two.asked.partitions(PASSING, may_create=True)
+            await two.asked.creation.partitions(PASSING, may_create=True)
         assert refused.value.code is ServerError.METADATA
 
     play(scenario)

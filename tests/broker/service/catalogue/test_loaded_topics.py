@@ -1,13 +1,15 @@
 """A topic is loaded once at a time, whoever asks and whatever happens meanwhile."""
 
 import asyncio
+from collections.abc import Awaitable
 from typing import Any
 
 import pytest
 
 from broker.errors import BrokerError, ServerError
-from broker.service.lifecycle.loaded_topics import LoadedTopics
+from broker.service.catalogue.loaded_topics import LoadedTopics
 from broker.service.topic_name import TopicName
+from broker.topic.contract import Topic
 from metadata.memory import MemoryStore
 from ports.clock import RealClock
 from tests.broker.fake_topics import FakeTopic, FakeTopics
@@ -20,10 +22,13 @@ class House:
     def __init__(self, loads_max: int = 10) -> None:
         self.store = MemoryStore(RealClock())
         self.topics = FakeTopics(self.store)
-        self.loaded = LoadedTopics(self.topics, loads_max, 60)
+        self.loaded = LoadedTopics(loads_max, 60)
 
     async def load(self, *, create: bool = True, name: TopicName = NAME) -> FakeTopic:
-        topic = await self.loaded.load(name, create=create)
+        def opened() -> Awaitable[Topic]:
+            return self.topics(str(name), name.managed_ledger_name, name.partition_index, create=create)
+
+        topic = await self.loaded.load(name, opened)
         assert isinstance(topic, FakeTopic)
         return topic
 

@@ -1,0 +1,41 @@
+"""Conditions under which topics are created: the policies of their namespace, else the settings. Creates nothing."""
+
+from dataclasses import dataclass
+
+from ...errors import BrokerError, ServerError
+from ...policies.policies import AutoTopicCreation
+from ..catalogue.catalogue import Catalogue
+from ..catalogue.topic_kinds import require_kind
+from ..policies.namespace_policies import NamespacePolicies
+from ..settings import BrokerSettings
+from ..topic_name import NamespaceName, TopicName
+
+
+@dataclass(frozen=True, slots=True)
+class CreationRules:
+    """Rules of one broker."""
+
+    settings: BrokerSettings
+    catalogue: Catalogue
+    policies: NamespacePolicies
+
+    async def auto_creation(self, topic: TopicName) -> AutoTopicCreation:
+        """Returns the rule for a missing topic. System topics are always created."""
+        if topic.is_system:
+            return AutoTopicCreation(True)
+        of_namespace = (await self.policies.read(topic.namespace)).auto_topic_creation
+        return of_namespace or self.settings.auto_topic_creation
+
+    async def require_served(self, topic: TopicName) -> None:
+        """Raises NamespaceNotFound, or NOT_ALLOWED for a kind of topic that is not served here."""
+        require_kind(self.settings, topic)
+        await self.catalogue.namespaces.require(topic.namespace)
+
+    async def require_room(self, namespace: NamespaceName, more: int) -> None:
+        """Raises NOT_ALLOWED when `more` topics would exceed the limit. System topics do not count."""
+        of_namespace = (await self.policies.read(namespace)).max_topics
+        limit = self.settings.max_topics_per_namespace if of_namespace is None else of_namespace
+        if limit <= 0 or await self.catalogue.stored_count(namespace) + more <= limit:
+            return
+        if len(await self.catalogue.list_topics(namespace)) + more > limit:
+            raise BrokerError(ServerError.NOT_ALLOWED, f"Exceed maximum number of topics in namespace {namespace}: {limit}")

@@ -1,1 +1,0 @@
-"""Lookup: addresses of the broker that serves a topic."""
