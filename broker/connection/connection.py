@@ -119,7 +119,7 @@ class Connection(asyncio.BufferedProtocol):
 
     @property
     def caller(self) -> Caller | None:
-        """Who the peer is; None where nobody is asked."""
+        """The peer; None without authentication."""
         return None if self._guard is None else self._guard.caller
 
     @property
@@ -212,7 +212,7 @@ class Connection(asyncio.BufferedProtocol):
         self._timer = self._loop.call_later(LINGER_SECONDS, self._transport.abort)
 
     def _release(self) -> None:
-        """Whoever waits to know whether the peer is there hears of it when everything of it is closed."""
+        """Ends everything of the connection; after that, answers those who asked whether the peer is alive."""
         if not self.is_open:
             return
         self.is_open = False

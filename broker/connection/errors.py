@@ -1,4 +1,4 @@
-"""What ends a connection, and the one place where a failure becomes what a client is told."""
+"""Failures that end a connection, and the one place where a failure becomes an error for the client."""
 
 import logging
 
@@ -16,7 +16,7 @@ class ProtocolViolation(RemoteError):
 
 
 def to_broker_error(failure: Exception) -> BrokerError:
-    """Of a failed request. What nobody foresaw is logged with its trace, and told without it."""
+    """Returns the error of a failed request. What nobody foresaw is logged with its trace, and told without it."""
     match failure:
         case BrokerError():
             return failure

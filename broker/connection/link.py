@@ -23,7 +23,7 @@ class Link(Protocol):
 
     @property
     def caller(self) -> Caller | None:
-        """Who the peer is; None where nobody is asked."""
+        """The peer; None without authentication."""
 
     @property
     def client_version(self) -> str: ...

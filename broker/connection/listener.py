@@ -42,12 +42,12 @@ class Listener:
 
     @property
     def port(self) -> int:
-        """Where it listens, also when any free port was asked for."""
+        """Port of the listener, also when any free port was requested."""
         return self.server_port.number
 
     @property
     def port_tls(self) -> int | None:
-        """As `port`, for TLS; None: it does not listen for that."""
+        """Port for TLS, like `port`; None: no port for TLS."""
         return self.server_port.tls_number
 
     def admit(self, connection: Connection, host: str) -> str | None:

@@ -11,7 +11,7 @@ from collections.abc import Callable
 
 
 class Liveness:
-    """Of one connection. `end` must lead to `ended` before it returns."""
+    """Liveness of the peer of one connection. `end` must lead to `ended` before it returns."""
 
     def __init__(
         self, ping: Callable[[], None], end: Callable[[str], None], is_listening: Callable[[], bool], timeout_ms: int

@@ -69,7 +69,7 @@ def auth_challenge(server_version: str, protocol_version: int, method: str, chal
 
 
 def denied(command: BaseCommand, failure: BrokerError) -> bytes:
-    """Of a command whose handler was not called, in the response that it has."""
+    """Refusal of a command whose handler was not called, in the response that the command has."""
     if command.type == BaseCommand.GET_SCHEMA:
         return no_schema(command.get_schema.request_id, failure)
     if command.type == BaseCommand.GET_OR_CREATE_SCHEMA:
@@ -147,7 +147,7 @@ def close_producer(producer_id: int, heir: Advertised | None = None) -> bytes:
 
 
 def close_consumer(consumer_id: int, heir: Advertised | None = None) -> bytes:
-    """As `close_producer`."""
+    """CLOSE_CONSUMER, like `close_producer`."""
     told = api.CommandCloseConsumer(consumer_id=consumer_id, request_id=NO_REQUEST)
     _assign(told, heir)
     return encode(BaseCommand(type=BaseCommand.CLOSE_CONSUMER, close_consumer=told))
@@ -180,7 +180,7 @@ def ack_response(ack: api.CommandAck, failure: BrokerError | None) -> bytes:
 
 
 def last_message_id(request_id: int, last: LastMessage, partition: int) -> bytes:
-    """Of an empty topic: -1, -1, whatever its ledger (ServerCnx.getLargestBatchIndexWhenPossible)."""
+    """Last message id; -1, -1 for an empty topic, whatever its ledger (ServerCnx.getLargestBatchIndexWhenPossible)."""
     position = last.position if last.position.entry_id >= 0 else Position(-1, -1)
     told = api.CommandGetLastMessageIdResponse(
         request_id=request_id, last_message_id=message_id(position, partition, last.batch_index)

@@ -1,4 +1,4 @@
-"""Which handler gets a command: the tables of all families of commands put together."""
+"""Handlers by command: the tables of all families of commands put together."""
 
 from collections.abc import Callable
 from typing import Any

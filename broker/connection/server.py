@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 class Server(Protocol):
-    """What the connections of one server share."""
+    """Parts that the connections of one server share."""
 
     service: BrokerService
     settings: ConnectionSettings

@@ -48,7 +48,7 @@ _FROM_BROKERS = frozenset(
 
 
 class Tick(Enum):
-    """What the driver does at a tick."""
+    """Actions of the driver at a tick."""
 
     NOTHING = "nothing"
     SEND_PING = "send ping"

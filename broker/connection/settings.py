@@ -42,5 +42,5 @@ class ConnectionSettings:
 
     @property
     def frame_bytes_max(self) -> int:
-        """Of a whole frame, its length field included (as Netty counts)."""
+        """Largest size of a whole frame, its length field included (as Netty counts)."""
         return self.max_message_size + FRAME_PADDING_BYTES

@@ -1,4 +1,4 @@
-"""Which brokers a proxy may reach, and whom it asks next. Owns a copy of /loadbalance/brokers, followed by its watch.
+"""Brokers that a proxy may reach, and the next one to ask. Owns a copy of /loadbalance/brokers, followed by its watch.
 
 Nobody is reached because a client says so: an address is one of these, or it is refused.
 """
@@ -29,14 +29,14 @@ class Brokers(Protocol):
 
     @property
     def count(self) -> int:
-        """Of those that are there."""
+        """Number of registered brokers."""
 
     def pick(self) -> str | None:
-        """Of the binary protocol, the next in turn; None: there is none."""
+        """Returns the next broker of the binary protocol, in turn; None: there is none."""
 
     def pick_web(self) -> str | None: ...
     async def may_reach(self, address: str) -> bool:
-        """By the binary protocol."""
+        """Whether the address is a broker's, for the binary protocol."""
 
     async def may_reach_web(self, address: str) -> bool: ...
     async def open(self) -> None: ...
@@ -81,7 +81,7 @@ class FixedBrokers:
         )
 
     async def may_reach_web(self, address: str) -> bool:
-        """Where a broker redirects is not known here: only the one that is configured."""
+        """Whether the address is the configured one: targets of redirects are not known here."""
         return address == self.pick_web()
 
     async def open(self) -> None:
@@ -158,7 +158,8 @@ class MetadataBrokers:
 
 
 def _urls(value: bytes, tls: str) -> tuple[str | None, str | None, list[str | None]] | None:
-    """Of LocalBrokerData: binary and web address, and the binary ones of other listeners. None: it cannot be read."""
+    """Returns the binary address, the web address, and the binary addresses of other listeners in LocalBrokerData. None: it
+    cannot be read."""
     try:
         fields = json.loads(value)
         listeners = (fields.get("advertisedListeners") or {}).values()

@@ -28,7 +28,7 @@ NOBODY = Client()
 
 @dataclass(frozen=True, slots=True)
 class OwnCredentials(Credentials):
-    """What the proxy shows for itself (brokerClientAuthenticationPlugin)."""
+    """Credentials of the proxy itself (brokerClientAuthenticationPlugin)."""
 
     def introduce(self, command: CommandConnect, client: Client) -> None:
         """Into a CONNECT to a broker. A client of a proxy that asks nobody speaks for itself."""

@@ -44,7 +44,7 @@ LINGER_SECONDS = 5.0
 
 
 class State(Enum):
-    """Of a connection. JOINING: its broker is being connected to."""
+    """State of a connection. JOINING: its broker is being connected to."""
 
     HANDSHAKE = "handshake"
     LOOKUPS = "lookups"
@@ -53,7 +53,7 @@ class State(Enum):
 
 
 class Server(Protocol):
-    """What the connections of one proxy share."""
+    """Parts that the connections of one proxy share."""
 
     settings: ProxySettings
     brokers: Brokers
@@ -145,7 +145,7 @@ class ProxyConnection(asyncio.Protocol):
             self.close()
 
     def close(self) -> None:
-        """What was written is still sent. Closing twice is fine."""
+        """Closes the connection after its buffered bytes are sent. Closing twice is fine."""
         if self._is_open:
             self._is_open = False
             self._rest.close()
@@ -262,7 +262,8 @@ class ProxyConnection(asyncio.Protocol):
         self._outbox.answer(encode(BaseCommand(type=BaseCommand.CONNECTED, connected=told)))
 
     def _is_admitted(self, door: Door, command: CommandConnect) -> bool:
-        """Whoever is not known is told so. Who speaks for others, or is a proxy, does not speak through this one."""
+        """Whether the client is known; an unknown one is refused. Who speaks for others, or is a proxy, does not speak through
+        this one."""
         try:
             self._client, principal = door.admit(command, self._transport.get_extra_info("peercert"))
         except BrokerError as refusal:
@@ -354,6 +355,6 @@ class _BrokerSide(asyncio.Protocol):
 
 
 def _end_softly(transport: asyncio.Transport) -> None:
-    """What was written goes out, for as long as LINGER_SECONDS."""
+    """Closes a transport after its buffered bytes are sent, for as long as LINGER_SECONDS."""
     transport.close()
     asyncio.get_running_loop().call_later(LINGER_SECONDS, transport.abort)

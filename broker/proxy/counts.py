@@ -38,7 +38,7 @@ class Counts:
         self.bytes += size
 
     def http_request_rejected(self) -> None:
-        """By httpRequestsMaxPerSecond."""
+        """Counts a request above httpRequestsMaxPerSecond."""
         self.http_rejected += 1
 
     def text(self, connections: int, brokers: int) -> str:

@@ -12,7 +12,7 @@ from .clients import Client
 
 
 class Door:
-    """Of one proxy with authenticationEnabled."""
+    """Door of one proxy with authenticationEnabled."""
 
     def __init__(self, security: Security, *, forwards: bool) -> None:
         self._security, self.forwards = security, forwards
@@ -33,7 +33,7 @@ class Door:
         return Client(self._security.authentication.of_request(headers, certificate, self._security.now()).role)
 
     def seconds_left(self, principal: Principal) -> float | None:
-        """How long a connection may go on with what was shown; None: for ever."""
+        """Time that a connection may go on with its credentials; None: for ever."""
         if principal.expires_at is None:
             return None
         left = principal.expires_at - self._security.now()

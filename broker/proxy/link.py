@@ -147,5 +147,5 @@ class BrokerLink(asyncio.Protocol):
 
 
 def body_of(command: BaseCommand) -> Any:
-    """What stands in the field that has the number of the command's type."""
+    """Returns the field that has the number of the command's type."""
     return next(value for field, value in command.ListFields() if field.number == command.type)

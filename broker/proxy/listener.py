@@ -39,7 +39,7 @@ class ProxyListener:
 
     @property
     def port(self) -> int:
-        """Where it listens, also when any free port was asked for."""
+        """Port of the listener, also when any free port was requested."""
         return self._port.number
 
     def admit(self, connection: ProxyConnection, host: str) -> str | None:
@@ -64,7 +64,7 @@ class ProxyListener:
 
     @property
     def port_tls(self) -> int | None:
-        """As `port`, for TLS; None: it does not listen for that."""
+        """Port for TLS, like `port`; None: no port for TLS."""
         return self._port.tls_number
 
     async def listen(self, tls: RenewedTls | None = None) -> None:
@@ -75,6 +75,6 @@ class ProxyListener:
         await self._port.listen(lambda: ProxyConnection(self), self.settings.bind_address, self.settings.service_port, BACKLOG)
 
     async def close(self) -> None:
-        """Nobody new is let in, every connection ends. Closing twice is fine."""
+        """Accepts no more clients and ends every connection. Closing twice is fine."""
         await self._port.close()
         await self.lookups.close()

@@ -31,7 +31,7 @@ RELAYED = frozenset(REQUESTS)
 
 
 class Lookups:
-    """Of one proxy. `answer` for each request; `close` last."""
+    """Lookups of one proxy. `answer` for each request; `close` last."""
 
     def __init__(self, brokers: Brokers, settings: ProxySettings, way: Way, counts: Counts) -> None:
         self._brokers, self._settings, self._way, self._counts = brokers, settings, way, counts
@@ -98,7 +98,7 @@ class Lookups:
         raise BrokerError(ServerError.SERVICE_NOT_READY, f"Redirected more than {REDIRECTS_MAX} times")
 
     def _url_in(self, told: CommandLookupTopicResponse) -> str:
-        """By which the proxy reaches the broker, whichever of the two the client would take."""
+        """Returns the address by which the proxy reaches the broker, whichever of the two the client would take."""
         return told.broker_service_url_tls if self._way.tls is not None else told.broker_service_url
 
     async def _link(self, address: str, client: Client) -> BrokerLink:
@@ -136,7 +136,7 @@ def _is_good(task: "asyncio.Task[BrokerLink]") -> bool:
 
 
 def failed(command: BaseCommand, failure: BrokerError) -> BaseCommand:
-    """In the response that the command has, or in an ERROR where it has none for that."""
+    """Refusal in the response that the command has, or in an ERROR where it has none for that."""
     request_id, code = body_of(command).request_id, cast(api.ServerError, int(failure.code))
     if command.type == BaseCommand.LOOKUP:
         told = CommandLookupTopicResponse(

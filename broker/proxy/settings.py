@@ -89,7 +89,7 @@ class ProxySettings:
 
     @property
     def tls(self) -> TlsSettings:
-        """Of the proxy's own ports. ValueError."""
+        """TLS of the proxy's own ports. ValueError."""
         return TlsSettings(
             self.service_port_tls,
             self.web_service_port_tls,

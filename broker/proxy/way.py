@@ -14,7 +14,7 @@ HANDSHAKE_SECONDS_MAX = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """Of one proxy. `tls`: None: in the clear."""
+    """Way of one proxy to its brokers. `tls`: None: in the clear."""
 
     own: OwnCredentials = field(default_factory=OwnCredentials)
     tls: RenewedTls | None = None

@@ -55,7 +55,7 @@ Headers = list[tuple[bytes, bytes]]
 
 
 class Refusal(Exception):
-    """What the client is told, with a status."""
+    """Refusal of a request, with a status."""
 
     def __init__(self, status: int, reason: str) -> None:
         super().__init__(reason)
@@ -127,7 +127,7 @@ class ProxyWeb:
             self._bodies_bytes -= sum(map(len, body))
 
     async def _take_body(self, receive: Receive, body: list[bytes]) -> None:
-        """What is in `body` counts, whatever becomes of the request."""
+        """Reads the body; `body` counts what was read, whatever becomes of the request."""
         size, limit = 0, self._settings.http_input_max_replay_buffer_size
         while True:
             event = await receive()
@@ -162,7 +162,7 @@ class ProxyWeb:
         raise Refusal(503, f"no broker answers: {reason}")
 
     async def _asked(self, address: str, method: bytes, target: bytes, headers: Headers, body: bytes, send: Send) -> None:
-        """Of this broker, and of those that it redirects to."""
+        """Asks this broker, and those that it redirects to."""
         for _ in range(REDIRECTS_MAX):
             exchange = await _Exchange.open(address, self._settings.broker_proxy_connect_timeout_ms / 1000, self._way)
             try:
@@ -185,7 +185,8 @@ class ProxyWeb:
 
 
 class _Answer:
-    """To the client. One that has begun cannot be taken back: it stays unfinished, and the server breaks the connection off."""
+    """Answer to the client. One that has begun cannot be taken back: it stays unfinished, and the server breaks the connection
+    off."""
 
     def __init__(self, send: Send) -> None:
         self._send = send

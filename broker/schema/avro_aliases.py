@@ -1,5 +1,5 @@
-"""What a reader's aliases make of a writer's schema: Java's Schema.applyAliases, by which Apache's brokers and clients
-go. Pure.
+"""Effect of a reader's aliases on a writer's schema: Java's Schema.applyAliases, by which Apache's brokers and clients go.
+Pure.
 
 A type of the writer's gets the name for which the reader says that one as an alias. Then a field of a record gets the name for
 which the reader's record of that name says it as an alias: in a record that is called otherwise, aliases of fields count for
@@ -15,14 +15,14 @@ from .values import SchemaRefused
 
 @dataclass(frozen=True, slots=True)
 class Aliases:
-    """Of one reader. All names of types are full ones."""
+    """Aliases of one reader. All names of types are full ones."""
 
     types: dict[str, str] = field(default_factory=dict)
     fields: dict[str, dict[str, str]] = field(default_factory=dict)
     """By record."""
 
     def name_of(self, written: Any) -> str:
-        """Of a type of the writer's, as the reader calls it."""
+        """Returns the reader's name for a type of the writer."""
         name: str = written.fullname
         return self.types.get(name, name)
 
@@ -71,6 +71,6 @@ def _gather_fields(record: Any, found: Aliases, seen: dict[int, None]) -> None:
 
 
 def _aliases_of_type(schema: Any) -> list[str]:
-    """In the namespace of the type, where they do not say another."""
+    """Returns the aliases of a type, in its namespace where they do not name another."""
     scope = schema.fullname.rpartition(".")[0]
     return [alias if "." in alias or not scope else f"{scope}.{alias}" for alias in schema.get_prop("aliases") or ()]

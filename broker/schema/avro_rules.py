@@ -50,7 +50,8 @@ def can_read(reader: bytes, writer: bytes) -> str | None:
 
 
 def is_same(one: bytes, other: bytes) -> bool:
-    """As Avro's Schema.equals: documentation, aliases, white space and the order of members make no difference."""
+    """Whether two schemas are equal as in Avro's Schema.equals: documentation, aliases, white space and the order of members
+    make no difference."""
     if one == other:
         return True
     try:
@@ -102,7 +103,7 @@ class _Branches:
 
 @dataclass(slots=True)
 class _Comparison:
-    """Of a reader's schema, whose aliases these are, with a writer's. Each pair is compared once."""
+    """Comparison of a reader's schema, whose aliases these are, with a writer's. Each pair is compared once."""
 
     aliases: Aliases
     steps_left: int
@@ -138,7 +139,8 @@ class _Comparison:
             raise SchemaRefused("the schemas are too intricate to be compared: their unions have too many records to try")
 
     def _branch(self, reader: Any, writer: Any, where: str) -> Any | None:
-        """As ReaderUnion.firstMatchingBranch: the one of that type and name; a record that fits; what it may be read as."""
+        """Returns the branch that ReaderUnion.firstMatchingBranch finds: of the same type and name; a record that fits; a type
+        that can be read."""
         branches = self.unions.get(id(reader))
         if branches is None:
             branches = self.unions[id(reader)] = _Branches(reader)
@@ -152,7 +154,8 @@ class _Comparison:
         return next(same, None) or next(promoted, None)
 
     def _fits(self, reader: Any, writer: Any, where: str) -> bool:
-        """What is being compared meanwhile is forgotten again: it may not fit, or be asked about elsewhere."""
+        """Whether a branch fits. Pairs compared meanwhile are forgotten: the branch may not fit, or be asked about
+        elsewhere."""
         pair, known = (id(reader), id(writer)), len(self.seen)
         self._step()
         if pair not in self.fits:
@@ -205,7 +208,8 @@ def _check_defaults(schema: Any, seen: dict[int, None]) -> None:
 
 
 def _is_default(schema: Any, value: Any) -> bool:
-    """As JSON has it; of a union, of its first branch. What is composed is looked at no further than its kind."""
+    """Whether a value in JSON may be a default; of a union, for its first branch. What is composed is looked at no further than
+    its kind."""
     kind = schema.schemas[0].type if schema.type == "union" else schema.type
     if kind in ("int", "long"):
         return isinstance(value, int) and not isinstance(value, bool)

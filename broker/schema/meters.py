@@ -9,7 +9,7 @@ NAMESPACES_MAX = 10_000
 
 @dataclass(slots=True)
 class OperationCounts:
-    """Of one kind. `seconds` of those that succeeded, which are `count`."""
+    """Counts of one kind of operation. `seconds` of those that succeeded, which are `count`."""
 
     count: int = 0
     seconds: float = 0.0
@@ -26,7 +26,7 @@ class NamespaceCounts:
 
 
 class SchemaMeters:
-    """Of one registry, by namespaces whose schemas somebody asked for."""
+    """Meters of one registry, by namespaces whose schemas were requested."""
 
     def __init__(self) -> None:
         self.by_namespace: dict[str, NamespaceCounts] = {}
@@ -40,7 +40,7 @@ class SchemaMeters:
         return found
 
     def forget(self, namespace: str) -> None:
-        """It was deleted."""
+        """Forgets a deleted namespace."""
         self.by_namespace.pop(namespace, None)
 
     def ended(self, schema_id: str, kind: str, seconds: float, *, has_failed: bool) -> None:

@@ -27,7 +27,7 @@ _QUICK_BYTES_MAX = 4096
 
 
 class SchemaRegistry:
-    """Of one broker."""
+    """Registry of one broker."""
 
     def __init__(self, storage: SchemaStorage, clock: Clock) -> None:
         self._storage, self._clock = storage, clock

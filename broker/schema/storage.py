@@ -42,7 +42,7 @@ class Stored:
 
 
 class SchemaStorage:
-    """Of one broker."""
+    """Storage of one broker's schemas."""
 
     def __init__(self, store: MetadataStore, ledgers: LedgerStore) -> None:
         self._store, self._ledgers = store, ledgers

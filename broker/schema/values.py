@@ -13,7 +13,7 @@ EMPTY_VERSION = b""
 
 
 class SchemaType(IntEnum):
-    """Of a definition. NONE is what Apache calls BYTES too."""
+    """Type of a definition. NONE is what Apache calls BYTES too."""
 
     NONE = 0
     STRING = 1
@@ -41,7 +41,7 @@ class SchemaType(IntEnum):
 
     @property
     def is_primitive(self) -> bool:
-        """Its definition is empty: both ends know how such a value is written."""
+        """Whether the definition is empty: both ends know how such a value is written."""
         return self not in _DEFINED
 
 
@@ -75,7 +75,7 @@ class Strategy(StrEnum):
 
     @property
     def is_transitive(self) -> bool:
-        """It asks of all versions, not of the newest alone."""
+        """Whether the strategy compares with all versions, not with the newest alone."""
         return self.name.endswith("_TRANSITIVE")
 
     @property
@@ -119,7 +119,7 @@ def version_bytes(version: int) -> bytes:
 
 
 def version_of(raw: bytes) -> int:
-    """Of 8 bytes, or of the 64 that clients before 2.4 send. SchemaRefused for fewer."""
+    """Returns the version in 8 bytes, or in the 64 that clients before 2.4 send. SchemaRefused for fewer."""
     if len(raw) < VERSION_BYTES:
         raise SchemaRefused(
             "Empty schema version" if not raw else f"A schema version has {VERSION_BYTES} bytes, not {len(raw)}"

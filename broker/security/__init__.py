@@ -1,1 +1,1 @@
-"""Who somebody is, and what they may do. Deciders are pure; the one driver reads tenants and namespaces from metadata."""
+"""Identity of peers, and their permissions. Deciders are pure; the one driver reads tenants and namespaces from metadata."""

@@ -1,4 +1,4 @@
-"""What a broker or a proxy shows brokers of itself, by Apache's brokerClientAuthenticationPlugin and ...Parameters.
+"""Credentials of a broker or a proxy towards brokers, by Apache's brokerClientAuthenticationPlugin and ...Parameters.
 
 Errors never show what the parameters hold.
 """

@@ -14,7 +14,7 @@ ORIGINAL_PRINCIPAL_HEADER = "x-original-principal"
 
 
 class Security:
-    """Of a server with authenticationEnabled; others have none.
+    """Security of a server with authenticationEnabled; others have none.
 
     `authorization`: None: everybody who is known may do everything.
     """
@@ -34,7 +34,7 @@ class Security:
         self.authorization = Authorization(settings, store) if is_authorized and store is not None else None
 
     def caller_of(self, headers: Mapping[str, str], certificate: Mapping[str, Any] | None) -> Caller:
-        """Of a request of HTTP. AuthenticationRefused, BadCaller."""
+        """Returns the caller of an HTTP request. AuthenticationRefused, BadCaller."""
         principal = self.authentication.of_request(headers, certificate, self.now())
         original = headers.get(ORIGINAL_PRINCIPAL_HEADER, "")
         if self.authorization is None:

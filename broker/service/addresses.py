@@ -26,7 +26,7 @@ def broker_id(advertised: Advertised) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """Of a lookup: who serves the topic, or, where `is_redirect`, who knows."""
+    """Answer to a lookup: the broker that serves the topic, or, where `is_redirect`, a broker to ask next."""
 
     address: Advertised
     is_redirect: bool = False

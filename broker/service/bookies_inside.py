@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 @dataclass(frozen=True, slots=True)
 class BookieInside:
-    """It hands over its files on the abstract socket of that name, to who knows the token."""
+    """Bookie that hands over its files on the abstract socket of that name, to readers that show the token."""
 
     socket_name: bytes
     token: bytes = field(repr=False)

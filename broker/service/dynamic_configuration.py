@@ -67,7 +67,7 @@ class NothingDynamic:
 
 
 class DynamicConfiguration:
-    """Of all brokers on one metadata store. `start` before topics are loaded; `close` twice is fine."""
+    """Dynamic settings of all brokers on one metadata store. `start` before topics are loaded; `close` twice is fine."""
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class DynamicConfiguration:
         self._unwatch = store.watch(PATH, self._changed)
 
     async def start(self) -> None:
-        """What is stored is in force when it returns. MetadataError."""
+        """Puts the stored values in force. MetadataError."""
         await self._refresh()
 
     def close(self) -> None:
@@ -104,7 +104,7 @@ class DynamicConfiguration:
         return dict(self._settings.in_effect())
 
     async def all(self) -> dict[str, str]:
-        """What is stored (GET .../configuration/values)."""
+        """Returns the stored values (GET .../configuration/values)."""
         return (await self._stored())[0]
 
     async def change(self, key: str, value: str) -> None:
@@ -163,7 +163,7 @@ class DynamicConfiguration:
             self._in_force = sound
 
     def _sound(self, stored: Mapping[str, str]) -> dict[str, str]:
-        """What of it can be in force: an Apache broker beside this one takes values that it never checks."""
+        """Returns the values that can be in force: an Apache broker beside this one stores values that it never checks."""
         sound: dict[str, str] = {}
         for key, value in sorted(stored.items()):
             try:

@@ -32,7 +32,7 @@ class BadPartitionCount(BrokerError):
 
 
 class PartitionsChanged(BrokerError):
-    """It is being deleted, or was changed by somebody else: clients try again (for the code: `BundleUnsettled`)."""
+    """Partitioned topic that is being deleted or was changed meanwhile: clients try again (for the code: `BundleUnsettled`)."""
 
     def __init__(self, topic: str, what: str = "was changed at the same time: try again") -> None:
         super().__init__(ServerError.METADATA, f"The partitioned topic {topic} {what}")
@@ -55,8 +55,8 @@ class BundleNotFound(BrokerError):
 
 
 class BundleUnsettled(BrokerError):
-    """Who serves the bundle is being decided: clients try again. With SERVICE_NOT_READY, C++, Go and Java clients would close
-    the connection with everything on it, for which reason Apache says this so (TopicLookupBase.handleLookupError)."""
+    """Bundle whose owner is being decided: clients try again. With SERVICE_NOT_READY, C++, Go and Java clients would close the
+    connection with everything on it, for which reason Apache says this so (TopicLookupBase.handleLookupError)."""
 
     def __init__(self, message: str) -> None:
         super().__init__(ServerError.METADATA, message)

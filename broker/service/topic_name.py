@@ -23,7 +23,7 @@ def invalid_name(text: str, why: str) -> BrokerError:
 
 
 def persistent_topics_path(namespace: "NamespaceName") -> str:
-    """Its children are the topics of the namespace."""
+    """Path whose children are the persistent topics of the namespace."""
     return f"/managed-ledgers/{namespace}/persistent"
 
 
@@ -57,7 +57,7 @@ class TopicName:
 
     @classmethod
     def parse(cls, text: str) -> "TopicName":
-        """From `topic`, `tenant/namespace/topic` or the full form. BrokerError(INVALID_TOPIC_NAME)."""
+        """Parses `topic`, `tenant/namespace/topic` or the full form. BrokerError(INVALID_TOPIC_NAME)."""
         if len(text) > NAME_CHARACTERS_MAX:
             raise invalid_name(text, f"longer than {NAME_CHARACTERS_MAX} characters")
         domain, separator, rest = text.partition("://")
@@ -74,7 +74,7 @@ class TopicName:
 
     @classmethod
     def of_metadata(cls, domain: str, namespace: NamespaceName, encoded: str) -> "TopicName":
-        """From the name of a node in metadata; what stands there is taken as it is."""
+        """Returns the topic of a node in metadata; a name that cannot be decoded is taken as it is."""
         try:
             local_name = decode_name(encoded)
         except ValueError:
@@ -87,7 +87,7 @@ class TopicName:
 
     @property
     def of_other_kind(self) -> "TopicName":
-        """Of the same name: the non-persistent topic, or the persistent one."""
+        """Topic of the same name and the other kind: non-persistent for persistent, and the reverse."""
         return TopicName(_DOMAINS[self.is_persistent], self.namespace, self.local_name, self.partition_index)
 
     @property
@@ -115,7 +115,7 @@ class TopicName:
 
     @property
     def partitions_path(self) -> str:
-        """Where the metadata of the partitioned topic of this name is."""
+        """Path of the metadata of the partitioned topic of this name."""
         return f"{_PARTITIONED}{self.managed_ledger_name}"
 
     @property
@@ -139,8 +139,8 @@ class TopicName:
 
 
 def path_excluding(managed_ledger_name: str) -> str | None:
-    """Of a topic's log: the node of the partitioned topic of its name. None of the system's own topics: what an Apache broker
-    made with partitions of these is read and written without them here."""
+    """Returns the path of the partitioned topic whose existence excludes a topic with this log. None of the system's own
+    topics: what an Apache broker made with partitions of these is read and written without them here."""
     local_name = managed_ledger_name.rpartition("/")[2]
     return None if local_name in _SYSTEM_LOCAL_NAMES else f"{_PARTITIONED}{managed_ledger_name}"
 

@@ -41,14 +41,14 @@ def schema_id(topic: TopicName) -> str:
 
 
 class TopicSchemas:
-    """Of one broker. `said_of` gives a topic's own policies and its namespace's."""
+    """Schemas of the topics of one broker. `said_of` gives a topic's own policies and its namespace's."""
 
     def __init__(self, registry: SchemaRegistry, settings: BrokerSettings, said_of: PoliciesSaid) -> None:
         self.registry = registry
         self._settings, self._said_of = settings, said_of
 
     async def strategy(self, topic: TopicName) -> Strategy:
-        """Which holds for the topic."""
+        """Returns the strategy that holds for the topic."""
         if topic.is_system:
             return Strategy(self._settings.system_topic_schema_compatibility_strategy)
         own, namespace = await self._said_of(topic)
@@ -110,7 +110,7 @@ class TopicSchemas:
             return await self.registry.latest(schema_id(topic))
 
     async def of_version(self, topic: TopicName, raw: bytes | None) -> VersionedSchema | None:
-        """As clients name it; None is the newest. None when there is no such."""
+        """Returns the schema of a version as clients name it; None is the newest. None when there is no such."""
         if raw is None:
             return await self.latest(topic)
         async with _told():

@@ -56,7 +56,8 @@ class Coordinator:
     async def load(
         cls, coordinator_id: int, ledgers: ManagedLedgers, endings: Endings, clock: Clock, active_max: int
     ) -> "Coordinator":
-        """From its log. What was to be committed or aborted is so, what is open is timed on. BrokerError(PERSISTENCE)."""
+        """Returns the coordinator in its log. What was to be committed or aborted is so, what is open is timed on.
+        BrokerError(PERSISTENCE)."""
         started_ms = clock.now_ms()
         stored = await TransactionLog.open(ledgers, coordinator_id, clock)
         machine = TransactionMachine(coordinator_id, active_max)
@@ -107,10 +108,11 @@ class Coordinator:
         await self._append(self.machine.add_subscriptions(least, subscriptions))
 
     async def end(self, least: int, action: TxnAction) -> None:
-        """When it returns everybody who took part has ended it. That it will end so is durable before anybody is asked.
+        """Ends a transaction, at all participants when it returns. That it will end so is durable before anybody is asked.
 
         SERVICE_NOT_READY: some have not, by ANSWER_SECONDS_MAX. They are asked on, and who asks for the end again waits again.
-        TRANSACTION_CONFLICT: some had been told the other end before by somebody else; all others have done it."""
+        TRANSACTION_CONFLICT: some had been told the other end before by somebody else; all others have done it.
+        """
         self._check()
         await self._append(self.machine.end(least, action))
         if self.machine.is_ending(least) and least not in self._tasks:
@@ -231,7 +233,7 @@ class Coordinator:
             raise self.not_found()
 
     def _fail(self, reason: str) -> None:
-        """What is in memory may not be what is stored."""
+        """Ends the coordinator after a failed write: its memory may differ from its log."""
         if not self.has_ended:
             log.warning(line("transaction coordinator has ended", coordinator=self.id, reason=reason))
         self._stop()
@@ -250,7 +252,8 @@ class Coordinator:
         return [*self._tasks.values(), *([] if self._due_task is None else [self._due_task])]
 
     async def close(self) -> None:
-        """What was appended is stored; what is being ended goes on when it is loaded again. Closing twice is fine."""
+        """Closes the coordinator: appended records are stored, and endings go on when it is loaded again. Closing twice is
+        fine."""
         is_sound = not self.has_ended
         self._stop()
         if running := self._running():

@@ -40,7 +40,7 @@ LOOK_SECONDS = 30.0
 
 
 async def initialise_coordinators(catalogue: Catalogue, count: int = COORDINATORS) -> None:
-    """Where there are none, so that clients find them. Somebody else may do it at the same time."""
+    """Creates the coordinators where there are none, so that clients find them. Somebody else may do it at the same time."""
     await catalogue.namespaces.require(SYSTEM)
     if (await catalogue.partitioned_topics.get(ASSIGN)).partitions:
         return
@@ -80,7 +80,7 @@ class Coordinators:
 
     @property
     def ending_meters(self) -> EndingMeters:
-        """Of what all of them ask topics and subscriptions."""
+        """Meters of the requests of all coordinators to topics and subscriptions."""
         return self._endings.meters
 
     async def start(self) -> None:
@@ -134,7 +134,7 @@ class Coordinators:
     # ---- Loading and closing
 
     async def _begin(self, coordinator_id: int, work: Coroutine[Any, Any, None]) -> None:
-        """It outlives whoever waits for it."""
+        """Starts a task that outlives its waiting callers."""
         task = self._busy[coordinator_id] = asyncio.create_task(work, name=f"transaction coordinator {coordinator_id}")
         task.add_done_callback(lambda done: self._busy_done(coordinator_id, done))
         await asyncio.shield(task)
@@ -160,7 +160,7 @@ class Coordinators:
             del self._loaded[coordinator_id]
 
     async def close_covered(self, covers: Callable[[TopicName], bool]) -> None:
-        """When it returns none of them is here: others may load them."""
+        """Closes the coordinators of a bundle: when it returns others may load them."""
         numbers = [each for each in {**self._loaded, **self._busy} if covers(ASSIGN.partition(each))]
         await asyncio.gather(*(self._close_one(each) for each in numbers))
 

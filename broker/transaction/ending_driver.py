@@ -28,7 +28,7 @@ _LOGGED_AFTER = 3
 
 @dataclass(slots=True)
 class Ending:
-    """What all who took part are told, and how far that has come. `low_water_mark`: as it is when one is asked."""
+    """End of a transaction, and the participants that have carried it out. `low_water_mark`: as it is when one is asked."""
 
     txn_id: TxnId
     action: TxnAction
@@ -40,7 +40,7 @@ class Ending:
     """Who had ended it the other way before, and stay with that."""
 
     def not_done(self) -> BrokerError:
-        """For who has waited long enough. It will be done: that is stored."""
+        """Error for a caller that has waited long enough. It will be done: that is stored."""
         end = "committed" if self.action is TxnAction.COMMIT else "aborted"
         text = f"Transaction {self.txn_id} will be {end}, but not all who took part have done it yet"
         first = next(iter(self.refusals.items()), None)
@@ -50,7 +50,7 @@ class Ending:
 
 
 class Endings:
-    """Of all coordinators of a broker: `turns` bounds how many are asked at the same time."""
+    """Endings of all coordinators of a broker: `turns` bounds the number of requests at the same time."""
 
     def __init__(self, participants: Participants, requests_max: int, seconds_max: float) -> None:
         self._participants = participants
@@ -59,7 +59,7 @@ class Endings:
         self.meters = EndingMeters()
 
     async def end(self, ending: Ending) -> None:
-        """When it returns all have ended it, but for those who are `against` it."""
+        """Ends the transaction at all participants, but for those who are `against` it."""
         async with asyncio.TaskGroup() as group:
             for each in ending.participants:
                 group.create_task(self._until_done(each, ending))

@@ -45,7 +45,7 @@ def log_topic(coordinator_id: int) -> TopicName:
 
 
 class TransactionLog:
-    """Of one coordinator, open. BrokerError(PERSISTENCE) where nothing else is said: it is of no use after that."""
+    """Open log of one coordinator. BrokerError(PERSISTENCE) where nothing else is said: it is of no use after that."""
 
     def __init__(self, coordinator_id: int, ledger: ManagedLedger, clock: Clock) -> None:
         self._coordinator_id, self._clock = coordinator_id, clock
@@ -58,7 +58,7 @@ class TransactionLog:
 
     @classmethod
     async def open(cls, ledgers: ManagedLedgers, coordinator_id: int, clock: Clock) -> "TransactionLog":
-        """Whoever had it before is fenced."""
+        """Opens the log and fences its former owner."""
         try:
             ledger = await ledgers.open(log_topic(coordinator_id).managed_ledger_name)
             ledger.set_retention(_RETENTION_MS, _RETENTION_BYTES)
@@ -117,27 +117,27 @@ class TransactionLog:
         self._reserved = sequence
 
     async def append(self, record: Record, last_sequence: int, on_stored: Callable[[Place], None]) -> None:
-        """When it is durable. In the order of the calls. `on_stored` is told of its place first, also when nobody waits any
-        more."""
+        """Appends a record; returns when it is durable. In the order of the calls. `on_stored` is told of its place first, also
+        when nobody waits any more."""
         payload = encode(self._coordinator_id, record, last_sequence, self._clock.now_ms())
         self._last = stored = self._appends.append(payload)
         stored.listen(partial(_tell, on_stored))
         await self._outcome(stored)
 
     async def all_stored(self) -> None:
-        """When all that was appended so far is durable."""
+        """Returns when all records appended so far are durable."""
         if self._last is not None:
             await self._outcome(self._last)
 
     async def _outcome(self, stored: Promise[Position]) -> None:
-        """Whoever waits may be cancelled: the append goes on, and others wait for it."""
+        """Waits for an append. A cancelled caller does not stop it: others wait for it."""
         try:
             await asyncio.shield(stored)
         except ManagedLedgerError as error:
             raise _failure(self._coordinator_id, error) from error
 
     def let_go(self, places: Sequence[Place]) -> None:
-        """In the order of the log, so that of a transaction the opening goes first, whatever a crash leaves of it."""
+        """Deletes records in the order of the log, so that the opening of a transaction goes first, whatever a crash leaves."""
         for place in places:
             position = place.position
             if place.parts == 1:
@@ -146,7 +146,7 @@ class TransactionLog:
                 self._cursor.acknowledge_batch_indexes(position, _all_but(place.part, place.parts), place.parts)
 
     async def close(self, last_sequence: int) -> None:
-        """What was given is noted exactly, if that can be: numbers go on without a gap then. Never fails."""
+        """Closes the log, with the exact last number noted if possible: numbers go on without a gap then. Never fails."""
         try:
             if self._reserved > last_sequence >= 0:
                 await self._note(last_sequence)

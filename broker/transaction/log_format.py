@@ -19,7 +19,7 @@ _BATCH_HEADER_BYTES = 4
 
 
 class MalformedEntry(Exception):
-    """What stands in the log is none of Apache's entries."""
+    """Entry of the log that is none of Apache's."""
 
 
 def encode(coordinator_id: int, record: Record, last_sequence: int, now_ms: int) -> bytes:

@@ -1,4 +1,4 @@
-"""Which transactions a coordinator has, what may be done with each, and what that writes into its log. Pure.
+"""Transactions of a coordinator: their states, the changes allowed, and the records that these write into its log. Pure.
 
 Owns the transactions that have not ended, a bounded memory of those that have, and the times at which they are due. Never
 writes or waits: it gives a record for the log and takes it for done; who drives it says nothing to anybody before the record
@@ -73,7 +73,7 @@ class Transaction:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """What is remembered of one that has."""
+    """Memory of a transaction that has ended."""
 
     status: TxnStatus
     owner: str | None
@@ -81,7 +81,7 @@ class Ended:
 
 
 class TransactionMachine:
-    """Of one coordinator."""
+    """Transactions of one coordinator."""
 
     def __init__(self, coordinator_id: int, active_max: int = 0) -> None:
         self.coordinator_id = coordinator_id
@@ -142,7 +142,7 @@ class TransactionMachine:
         return self._done(PartitionsAdded(least, new)) if new else None
 
     def add_subscriptions(self, least: int, subscriptions: Sequence[TxnSubscription]) -> SubscriptionsAdded | None:
-        """As `add_partitions`."""
+        """Adds subscriptions, like `add_partitions`."""
         there = self._open(least).subscriptions
         new = tuple(dict.fromkeys(each for each in subscriptions if each not in there))
         self._check_room(least, len(new))
@@ -198,13 +198,13 @@ class TransactionMachine:
     # ---- What came of it
 
     def stored(self, record: Record, place: Place) -> None:
-        """Of one of the decisions above."""
+        """Notes the place of a record of one of the decisions above."""
         found = self._active.get(record.least)
         if found is not None:
             found.places.append(place)
 
     def ended(self, least: int) -> list[Place]:
-        """Its last record is stored: where its records are, which nobody needs any more."""
+        """Forgets a transaction whose last record is stored; returns the places of its records, which may be deleted."""
         gone = self._active.pop(least)
         assert gone.status.has_ended, gone
         self._remember(least, Ended(gone.status, gone.owner, gone.against))
@@ -214,8 +214,8 @@ class TransactionMachine:
         return gone.places
 
     def replay(self, record: Record, place: Place, last_sequence: int) -> list[Place]:
-        """From the log, in its order; the places that are not needed any more. Reading may begin amid transactions that have
-        ended: what follows of those is not needed."""
+        """Replays a record of the log, in its order; returns the places that are not needed any more. Reading may begin amid
+        transactions that have ended: what follows of those is not needed."""
         self.last_sequence = max(self.last_sequence, last_sequence)
         found = self._active.get(record.least)
         if found is None:
@@ -290,7 +290,7 @@ class TransactionMachine:
             raise BrokerError(ServerError.NOT_ALLOWED, text)
 
     def check_invariants(self, durable: Iterable[int] = ()) -> None:
-        """For tests."""
+        """Asserts the invariants, for tests."""
         assert list(self._active) == sorted(self._active), "in the order of their numbers"
         assert all(least <= self.last_sequence for least in self._active)
         assert not set(self._active) & set(self._ended)

@@ -1,5 +1,5 @@
-"""What is counted of coordinators: of each since it was loaded (Apache: TransactionMetadataStoreStats), and of what all of a
-broker ask topics and subscriptions (TransactionBufferClientStats). Owns numbers only.
+"""Counts of coordinators: of each since it was loaded (Apache: TransactionMetadataStoreStats), and of the requests of all to
+topics and subscriptions (TransactionBufferClientStats). Owns numbers only.
 """
 
 import bisect
@@ -37,7 +37,8 @@ ENDED_TOPICS_MAX = 10_000
 
 @dataclass(slots=True)
 class EndingCounts:
-    """Of one topic and its subscriptions. `seconds`: of those that were done, together; a try that failed is made again."""
+    """Counts of one topic and its subscriptions. `seconds`: of those that were done, together; a try that failed is made
+    again."""
 
     done: int = 0
     failed: int = 0
@@ -46,8 +47,8 @@ class EndingCounts:
 
 @dataclass(slots=True)
 class EndingMeters:
-    """Of all coordinators of a broker. `pending`: requests that are not answered, or wait for their turn. `contradicted`: who
-    was asked had ended the transaction the other way before."""
+    """Counts of all coordinators of a broker. `pending`: requests that are not answered, or wait for their turn.
+    `contradicted`: who was asked had ended the transaction the other way before."""
 
     pending: int = 0
     contradicted: int = 0

@@ -97,7 +97,7 @@ class ParticipantsAnywhere:
             done.exception()  # whoever waits hears of it
 
     async def close(self) -> None:
-        """Nobody asks any more. Closing twice is fine."""
+        """Ends all requests. Closing twice is fine."""
         for task in list(self._opening.values()):
             task.cancel()
         if self._opening:
@@ -116,7 +116,7 @@ class _Link(NeighbourLink):
         self._waiting: dict[int, asyncio.Future[None]] = {}
 
     async def ask_one(self, command: BaseCommand) -> None:
-        """As `ask`, after those who asked before."""
+        """Asks like `ask`, after earlier callers."""
         async with self._turn:
             await self.ask(command)
 

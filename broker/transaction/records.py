@@ -1,4 +1,4 @@
-"""What happens to a transaction, step by step, as a coordinator's log has it. Pure values.
+"""Steps of a transaction, as a coordinator's log has them. Pure values.
 
 Apache's TransactionMetadataEntry with its four operations, and TxnStatus.
 """
@@ -26,7 +26,7 @@ class TxnStatus(IntEnum):
 
     @property
     def action(self) -> TxnAction | None:
-        """How it ends or has ended; None while that is open."""
+        """End of the transaction; None while it is open."""
         if self is TxnStatus.OPEN:
             return None
         return TxnAction.COMMIT if self in (TxnStatus.COMMITTING, TxnStatus.COMMITTED) else TxnAction.ABORT
@@ -40,7 +40,7 @@ class TxnSubscription(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Where a record is: an entry, and in it one of so many, where Apache wrote them in batches."""
+    """Place of a record: an entry, and the index in it where Apache wrote records in batches."""
 
     position: Position
     part: int = 0
@@ -67,7 +67,7 @@ class PartitionsAdded:
 
 @record(frozen=True, slots=True)
 class SubscriptionsAdded:
-    """Where it acknowledges."""
+    """Subscriptions on which the transaction acknowledges."""
 
     least: int
     subscriptions: tuple[TxnSubscription, ...]

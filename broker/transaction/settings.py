@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class TransactionSettings:
-    """Of all coordinators of a broker."""
+    """Settings of all coordinators of a broker."""
 
     transaction_coordinator_enabled: bool = False
     """Whether there are transactions at all."""

@@ -98,7 +98,7 @@ def _cache(meters: BrokerMeters, now: float) -> Iterator[Sample]:
 
 
 def load_text(cluster: str, usage: Usage) -> str:
-    """What was reported last of the machine, in percent of its limits."""
+    """Usage of the machine that was reported last, in percent of its limits."""
     shares = (
         ("cpu", usage.cpu),
         ("memory", usage.memory),
@@ -154,7 +154,7 @@ _LEDGER_RATES = (
 
 
 def process_samples() -> Iterator[Sample]:
-    """As Prometheus' clients name them."""
+    """Yields the samples of the process, named as Prometheus' clients name them."""
     times = os.times()
     yield "process_cpu_seconds_total", "counter", times.user + times.system
     yield "process_start_time_seconds", "gauge", _RUNNING_SINCE

@@ -56,7 +56,8 @@ class MetricsRoutes:
         return [Route("/metrics", self.metrics, methods=["GET"]), Route("/metrics/", self.metrics, methods=["GET"])]
 
     async def metrics(self, request: Request) -> Response:
-        """What this broker measures, in the text format of Prometheus; on a port that several processes share, what all do."""
+        """Tells what this broker measures, in the text format of Prometheus; on a port that several processes share, what all
+        do."""
         gather: Callable[[], Awaitable[Response]] | None = request.scope.get(GATHER)
         if gather is not None:
             return await gather()
@@ -69,7 +70,7 @@ class MetricsRoutes:
         return _Pieces(self._texts(tables))
 
     async def collect(self) -> Tables:
-        """Of all topics that are loaded now, and loaded still when their turn comes."""
+        """Collects the metrics of all topics that are loaded now, and loaded still when their turn comes."""
         meters, topics = self._service.meters, self._service.catalogue.loaded_topics
         tables = Tables(self._service.settings.cluster_name, meters.settings, meters.copies)
         loop = asyncio.get_running_loop()
@@ -85,7 +86,7 @@ class MetricsRoutes:
         return tables
 
     async def _ledger(self, name: str, tables: Tables, now: float) -> LedgerMeters | None:
-        """Of a topic's managed ledger, with its cursors' series."""
+        """Adds the series of the cursors, and returns the meters of a topic's managed ledger."""
         meters, managed = self._service.meters, self._service.meters.managed_ledgers
         ledger = None if managed is None else managed.meters_of(name)
         if managed is None or ledger is None:

@@ -77,7 +77,7 @@ def authentication_text(cluster: str, meters: AuthenticationMeters) -> str:
 
 
 def quotas_text(cluster: str, seconds: Histogram, evictions: Sequence[int]) -> str:
-    """How long checks of backlog quotas took, and how many of them evicted something, in the order of QUOTAS."""
+    """Durations of backlog quota checks, and numbers of evictions, in the order of QUOTAS."""
     name = "pulsar_storage_backlog_quota_check_duration_seconds"
     by_quota = {labels(cluster=cluster, quota_type=quota): count for quota, count in zip(QUOTAS, evictions, strict=True)}
     lines = [head(name, "histogram"), *histogram_lines(name, {"cluster": cluster}, seconds)]
@@ -85,12 +85,12 @@ def quotas_text(cluster: str, seconds: Histogram, evictions: Sequence[int]) -> s
 
 
 def splits_text(cluster: str, splits: BundleSplits) -> str:
-    """Of bundles, by the broker that made them."""
+    """Splits of bundles, by the broker that made them."""
     return _balancing(cluster, "bundlesSplit", "bundles_split", splits.done, splits.failed)
 
 
 def moves_text(cluster: str, moves: Moves, usages: Sequence[float]) -> str:
-    """Of bundles, by the broker that is, or was, the leader; what it knows of the usage of all of them."""
+    """Moves of bundles, by the broker that is or was the leader, and its knowledge of the usage of all brokers."""
     plain = labels(cluster=cluster, metric="bundleUnloading")
     bundles: Iterable[Sample] = [(f"pulsar_lb_unload_bundle_{end}", "counter", moves.bundles) for end in ("total", "count")]
     told = _balancing(cluster, "bundleUnloading", "unload_broker", moves.brokers, moves.failed) + samples_text(plain, bundles)
@@ -103,7 +103,7 @@ def moves_text(cluster: str, moves: Moves, usages: Sequence[float]) -> str:
 
 
 def usage_text(cluster: str, usage: Usage) -> str:
-    """What was reported last of the machine, as shares of its limits."""
+    """Usage of the machine that was reported last, as shares of its limits."""
     name = "pulsar_lb_resource_usage"
     shares = {
         "cpu": usage.cpu,

@@ -123,7 +123,7 @@ Row = Sequence[float]
 
 
 class Totals:
-    """Of a namespace or of the broker, over its topics."""
+    """Totals of a namespace or of the broker, over its topics."""
 
     __slots__ = (
         "delayed_index",
@@ -154,7 +154,7 @@ class Totals:
         self.add_evictions(other.evictions)
 
     def add_evictions(self, counts: Sequence[int]) -> None:
-        """In the order of QUOTAS."""
+        """Adds evictions, in the order of QUOTAS."""
         self.evictions = list(map(add, self.evictions, counts))
 
     def add_pending_acks(self, counts: PendingAckCounts) -> None:
@@ -385,7 +385,7 @@ def producer_row(stats: PublisherStats) -> Row:
 
 
 def add_to(totals: list[float], row: Row, largest: Sequence[int]) -> None:
-    """In place: sums, and the largest of the columns that `largest` names."""
+    """Adds a row in place: sums, and maxima of the columns that `largest` names."""
     kept = [max(totals[index], row[index]) for index in largest]
     totals[:] = map(add, totals, row)
     for index, value in zip(largest, kept, strict=True):

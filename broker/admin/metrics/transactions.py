@@ -41,22 +41,22 @@ COMMIT_LATENCY = (("pulsar_txn_tp_commit_latency_count", "counter"), ("pulsar_tx
 
 
 def buffer_row(stats: TopicStats) -> Sequence[float]:
-    """In the order of BUFFER."""
+    """Values in the order of BUFFER."""
     return (stats.ongoing_txn_count, stats.aborted_txn_count, stats.committed_txn_count)
 
 
 def acknowledged_rows(counts: PendingAckCounts) -> Sequence[Sequence[float]]:
-    """In the order of STATUSES, each in that of ACKNOWLEDGED."""
+    """Rows in the order of STATUSES, each in that of ACKNOWLEDGED."""
     return ((counts.committed, counts.aborted), (counts.commits_failed, counts.aborts_failed))
 
 
 def commit_latency_row(counts: PendingAckCounts) -> Sequence[float]:
-    """In the order of COMMIT_LATENCY."""
+    """Values in the order of COMMIT_LATENCY."""
     return (counts.committed, 1_000_000 * counts.commit_seconds)
 
 
 def asked_text(cluster: str, meters: EndingMeters, *, with_topics: bool) -> Iterator[str]:
-    """What this broker's coordinators ask: a series for each topic, or for each namespace."""
+    """Requests of this broker's coordinators: a series for each topic, or for each namespace."""
     name = f"{_ASKED}_pending_requests"
     yield head(name, "gauge") + f"{name}{labels(cluster=cluster)}{meters.pending}\n"
     if meters.contradicted:

@@ -1,4 +1,4 @@
-"""What the admin REST answers: JSON bodies as Apache writes them, and the one place where refusals get their HTTP status.
+"""Answers of the admin REST: JSON bodies as Apache writes them, and the one place where refusals get their HTTP status.
 
 Statuses and reasons were read off an Apache Pulsar 4.0.8.
 """
@@ -135,7 +135,8 @@ async def on_broker_error(request: Request, error: Exception) -> Response:
 
 
 async def on_metadata_error(request: Request, error: Exception) -> Response:
-    """What metadata could not do, or holds that cannot be read. A name of which no path can be made is the client's."""
+    """Answers for metadata that failed or that holds an unreadable value. A name of which no path can be made is the
+    client's."""
     if isinstance(error, BadPath):
         return refusal(412, f"a name that cannot be: {error}")
     log.error(line("a request failed", reason=error, method=request.method, path=request.url.path))

@@ -1,4 +1,4 @@
-"""Who may use a route: asked by the dispatcher before it looks at anything else of a request. Owns no decision.
+"""Authorization of routes: the dispatcher asks before it looks at anything else of a request. Owns no decision.
 
 Who is not known is answered 401; who is, and may not, with the status that Apache has for the kind of permission, 401 or
 403. A route that declares nothing is for super-users. What is of a tenant that is not there is 404, as by Apache, whoever asks.
@@ -25,7 +25,7 @@ _FORBIDDEN = frozenset({Kind.NAMESPACE, Kind.NAMESPACE_POLICY, Kind.TOPIC_POLICY
 
 
 def authorizer(security: Security | None) -> Authorize:
-    """What `admin_app` asks before each route."""
+    """Returns the check that `admin_app` makes before each route."""
     if security is None:
         return allow_all
 

@@ -1,4 +1,4 @@
-"""What requests carry: Apache's JSON objects, as types that msgspec reads, checks and describes. Members are Apache's.
+"""Bodies of requests: Apache's JSON objects, as types that msgspec reads, checks and describes. Members are Apache's.
 
 A member that is missing has the value that Java gives it. Members that nobody here knows are passed over, as there.
 """
@@ -60,7 +60,7 @@ class ClusterData(Struct, rename="camel"):
 
 
 class BundlesData(Struct, rename="camel"):
-    """How a namespace is cut. Of a new one, `boundaries` count only beside their number."""
+    """Bundles of a namespace. Of a new one, `boundaries` count only beside their number."""
 
     boundaries: list[str] | None = None
     num_bundles: Int = 0
@@ -109,7 +109,7 @@ class DispatchRate(Struct, rename=_DISPATCH_RATE):
 class SubscribeRate(
     Struct, rename={"per_consumer": "subscribeThrottlingRatePerConsumer", "period_seconds": "ratePeriodInSecond"}
 ):
-    """How often a consumer may subscribe in a period."""
+    """Limit of subscribe requests of a consumer in a period."""
 
     per_consumer: Int = -1
     period_seconds: Int = 30
@@ -180,7 +180,7 @@ class EntryFilters(Struct, rename="camel"):
 
 
 class ResourceQuota(Struct, rename="camel"):
-    """What a bundle is thought to need; `memory` in MB. Of those that are given, a missing member is 0."""
+    """Expected needs of a bundle; `memory` in MB. Of those that are given, a missing member is 0."""
 
     msg_rate_in: float = 0.0
     msg_rate_out: float = 0.0
@@ -191,7 +191,7 @@ class ResourceQuota(Struct, rename="camel"):
 
 
 class BookieInfo(Struct, omit_defaults=True):
-    """Where a bookie stands."""
+    """Place of a bookie."""
 
     rack: str | None = None
     hostname: str | None = None
@@ -210,6 +210,6 @@ class ErrorData(Struct):
 
 
 def plain(value: object) -> object:
-    """As JSON has it, without members that are null."""
+    """Returns the value as JSON has it, without members that are null."""
     found = msgspec.to_builtins(value)
     return {key: each for key, each in found.items() if each is not None} if isinstance(found, dict) else found

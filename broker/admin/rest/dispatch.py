@@ -24,7 +24,7 @@ Authorize = Callable[[Request, Endpoint], Awaitable[None]]
 
 
 async def allow_all(request: Request, endpoint: Endpoint) -> None:
-    """Of a broker that asks nobody who they are."""
+    """Allows every request, on a broker without authentication."""
 
 
 @dataclass(slots=True)
@@ -123,7 +123,7 @@ def _find(
 
 
 def _path_values(endpoint: Endpoint, values: list[str]) -> dict[str, Any]:
-    """What is no number has no path, as in JAX-RS."""
+    """Returns the values of the path. A path whose number is no number does not exist, as in JAX-RS."""
     try:
         parameters = zip(endpoint.parameters.items(), values, strict=True)
         return {name: kind(unquote(text, errors="strict")) for (name, kind), text in parameters}
@@ -139,7 +139,7 @@ def _parameters(request: Request, declared: tuple[Query, ...]) -> dict[str, Any]
 
 
 def _value(query: Query, text: str) -> Any:
-    """As Java reads it: what is not `true` is false. An empty text stands for nothing. BadRequest."""
+    """Returns the value as Java reads it: any text but `true` is false. An empty text stands for nothing. BadRequest."""
     if query.type is bool:
         return text.lower() == "true"
     if not text:
@@ -152,7 +152,8 @@ def _value(query: Query, text: str) -> Any:
 
 
 def _text(content: bytes) -> str:
-    """As it is, or as a JSON string: Apache's Java client sends the one, its Go client the other. BadRequest."""
+    """Returns the text itself, or the one in a JSON string: Apache's Java client sends the one, its Go client the other.
+    BadRequest."""
     try:
         text = content.decode()
         return str(msgspec.json.decode(content, type=str)) if text.startswith('"') else text

@@ -13,7 +13,7 @@ _ATTEMPTS_MAX = 5
 
 
 class Documents:
-    """In one store. MetadataError for what cannot be read."""
+    """JSON documents in one store. MetadataError for what cannot be read."""
 
     def __init__(self, store: MetadataStore) -> None:
         self._store = store

@@ -1,4 +1,4 @@
-"""What a route of a partitioned topic asks of each partition, or does to it: here, or at the broker that serves it.
+"""Work of a route on each partition of a topic: here, or at the broker that serves the partition.
 
 To send the whole request on would send it in circles where partitions are served by several brokers.
 """
@@ -125,7 +125,7 @@ def where_subscribed(request: Request, work: Callable[[Topic], Awaitable[T]]) ->
 
 
 def _tail(request: Request) -> str:
-    """Of the path as it was sent, with the query."""
+    """Returns the end of the path as it was sent, with the query."""
     raw = request.scope.get("raw_path", b"").decode("latin-1").partition("?")[0]
     tail = "/".join(raw.split("/")[_SEGMENTS_BEFORE:])
     return f"{tail}?{request.url.query}" if request.url.query else tail

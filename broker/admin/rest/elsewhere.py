@@ -1,4 +1,4 @@
-"""What another broker has to do: a request is sent on to it (307, as Apache does), or this broker asks it.
+"""Work for another broker: a request is redirected to it (307, as Apache does), or this broker asks it.
 
 Owns nothing; who the other is, the service knows.
 """
@@ -69,7 +69,7 @@ async def ask(neighbours: Neighbours, address: Advertised, method: str, path: st
 
 
 async def ask_json(neighbours: Neighbours, address: Advertised, path: str) -> Any:
-    """What another broker answers to GET, also from where it sends us on to; None for 404. Refusal(500), BrokerError."""
+    """Returns another broker's answer to GET, redirects followed; None for 404. Refusal(500), BrokerError."""
     url, status, body = await _answer_of(neighbours, address, "GET", path, is_followed=True)
     if status not in (200, 404):
         raise Refusal(500, _complaint(url, "GET", status))
@@ -80,8 +80,8 @@ async def ask_json(neighbours: Neighbours, address: Advertised, path: str) -> An
 
 
 async def pass_on(neighbours: Neighbours, address: Advertised, method: str, path: str, body: bytes = b"") -> Any:
-    """What another broker answers to a request with a body, also from where it sends us on to: its JSON, or None. What it
-    refuses is refused with its status and reason (Refusal); BrokerError when it cannot be asked."""
+    """Returns another broker's answer to a request with a body, redirects followed: its JSON, or None. What it refuses is
+    refused with its status and reason (Refusal); BrokerError when it cannot be asked."""
     url, status, answer = await _answer_of(neighbours, address, method, path, body, is_followed=True)
     if status in (401, 403) or 300 <= status < 400:
         raise Refusal(500, _complaint(url, method, status))
@@ -97,8 +97,8 @@ async def pass_on(neighbours: Neighbours, address: Advertised, method: str, path
 async def _answer_of(
     neighbours: Neighbours, address: Advertised, method: str, path: str, body: bytes = b"", *, is_followed: bool
 ) -> tuple[str, int, bytes]:
-    """Who answered in the end, and what. `is_followed`: a 307 is. A broker that is not ready (503) is asked again for a while:
-    its topic or bundle is just being closed, opened or taken."""
+    """Returns the last URL asked, the status and the body. `is_followed`: a 307 is. A broker that is not ready (503) is asked
+    again for a while: its topic or bundle is just being closed, opened or taken."""
     url = neighbours.web_url(address) + path
     patience = asyncio.get_running_loop().time() + NOT_READY_SECONDS_MAX
     try:

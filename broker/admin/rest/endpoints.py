@@ -1,4 +1,4 @@
-"""What a route of the admin REST is, declared once: how it is asked, what it answers, and what somebody needs to be allowed to.
+"""Declaration of a route of the admin REST: its request, its answer, and the permission that it needs.
 
 Everything else is made from these declarations: the routing (`dispatch`), the OpenAPI page (`openapi`), and who may ask
 (`Access`, which the dispatcher hands to whoever authorizes). Pure data.
@@ -22,7 +22,7 @@ _PARAMETER = re.compile(r"\{(\w+)(?::(path|int))?\}")
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """What is needed: `operation` is a constant of Apache's enum for the kind; `writes` matters to the policies' kinds."""
+    """Permission needed: `operation` is a constant of Apache's enum for the kind; `writes` matters to the policies' kinds."""
 
     kind: Kind
     operation: str = ""

@@ -1,4 +1,4 @@
-"""What a path names (a cluster, a namespace, a topic), and lists of names. Refuses what is no name (BrokerError)."""
+"""Names in paths (a cluster, a namespace, a topic), and lists of names. Refuses what is no name (BrokerError)."""
 
 from collections.abc import Iterable
 
@@ -28,7 +28,8 @@ async def require_cluster(request: Request, store: MetadataStore, status: int = 
 
 
 def topic_of(request: Request) -> TopicName:
-    """Of the domain in the path; persistent where it has none. Refusals (`answers.on_broker_error`) name it from now on."""
+    """Returns the topic, of the domain in the path; persistent where it has none. Refusals (`answers.on_broker_error`) name it
+    from now on."""
     params = request.path_params
     path = request.scope["path"]
     domain = params.get("domain") or ("non-persistent" if path.startswith("/admin/v2/non-persistent/") else "persistent")
@@ -38,7 +39,7 @@ def topic_of(request: Request) -> TopicName:
 
 
 async def full_names(topics: Iterable[TopicName]) -> list[str]:
-    """In slices."""
+    """Returns full names, made in slices."""
     return [str(topic) async for topic in in_slices(topics, NAMES_PER_SLICE)]
 
 

@@ -41,7 +41,7 @@ def read_place(body: Any) -> Place:
 
 
 async def first_position(topic: Topic, place: Place) -> tuple[Position, tuple[int, ...]]:
-    """Where reading begins: an entry, and where that is inside a batch its ack set (bit 1 = not acknowledged).
+    """Returns the first position to read: an entry, and inside a batch its ack set (bit 1 = not acknowledged).
 
     (PersistentTopicsBase.calculatePositionAckSet; as there the entry is read, because the place does not say how large it is.)
     """

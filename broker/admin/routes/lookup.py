@@ -36,7 +36,8 @@ class LookupRoutes:
         return text_answer((await bundles_of(self._lookup, topic.namespace)).of(topic).range)
 
     async def lookup(self, request: Request) -> Response:
-        """Who serves a topic. `brokerUrlSsl` is always there: the C++ client takes the answer for malformed without it."""
+        """Tells which broker serves a topic. `brokerUrlSsl` is always there: the C++ client takes the answer for malformed
+        without it."""
         topic, query = topic_of(request), request.state.query
         listener = query["listenerName"] or request.headers.get("X-Pulsar-ListenerName", "")
         try:

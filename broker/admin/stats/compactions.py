@@ -1,4 +1,4 @@
-"""What stats, internal stats and metrics tell of a topic's compactions. Pure.
+"""Compactions of a topic in stats, internal stats and metrics. Pure.
 
 Names are Apache's (CompactionStats, LedgerInfo, TopicStats.printTopicStats of its prometheus package); all of its metrics here
 are gauges, and there only for topics that were compacted since they were loaded. Buckets of latencies are not cumulative.
@@ -27,7 +27,7 @@ COMPACTION = tuple(
 
 
 def compaction_row(stats: CompactionStats) -> Sequence[float]:
-    """In the order of COMPACTION."""
+    """Values in the order of COMPACTION."""
     return (
         stats.removed_events,
         stats.succeeded,

@@ -71,7 +71,7 @@ async def internal_stats_json(
 
 
 def unstored_stats_json(subscriptions: Iterable[str]) -> dict[str, Any]:
-    """What Apache tells of a topic that is not persistent: who is subscribed, and that nothing is stored."""
+    """Internal stats of a non-persistent topic, as Apache tells them: its subscriptions, and nothing stored."""
     counts = ("entriesAddedCounter", "numberOfEntries", "totalSize", "currentLedgerEntries", "currentLedgerSize")
     waiting = ("waitingCursorsCount", "pendingAddEntriesCount")
     return {**dict.fromkeys((*counts, *waiting), 0), "cursors": {name: dict(_UNSTORED_CURSOR) for name in subscriptions}}
@@ -82,7 +82,7 @@ def _iso(milliseconds: int) -> str:
 
 
 def _skipped(skipped: Skipped) -> dict[str, Any]:
-    """Not Apache's, whose clients pass over it; there only when something was skipped because it cannot be read."""
+    """Entries skipped as unreadable, told only when there are any. Not Apache's; its clients ignore the member."""
     if skipped == Skipped():
         return {}
     counts = {
@@ -96,7 +96,7 @@ def _skipped(skipped: Skipped) -> dict[str, Any]:
 
 
 def _ledger(ledger: LedgerFacts) -> dict[str, Any]:
-    """Of the current one Apache tells nothing here: see currentLedgerEntries."""
+    """Ledger of the list; entries of the current one are told as currentLedgerEntries only, as in Apache."""
     return {
         "ledgerId": ledger.ledger_id,
         "entries": 0 if ledger.is_open else ledger.entries,
@@ -142,8 +142,8 @@ def _cursor(
 
 
 def _parts(cursor: ManagedCursor) -> dict[str, Any]:
-    """Not Apache's, and there only when batches are acknowledged in part: of each its ack set, words of 64 bits in which 1 is a
-    message that is left; and how many batches there are, should not all be shown."""
+    """Batches acknowledged in part, told only when there are any: their ack sets, words of 64 bits in which 1 is a message that
+    is left, and their number if not all are shown. Not Apache's."""
     if not cursor.has_batch_indexes():
         return {}
     found = islice(cursor.partly_acknowledged(), _RANGES_SHOWN_MAX)
@@ -152,7 +152,7 @@ def _parts(cursor: ManagedCursor) -> dict[str, Any]:
 
 
 def _segments(stats: HoleStats) -> dict[str, Any]:
-    """Not Apache's, and there only when the holes are, or were, too many for Apache's format (docs/cursor-segments.md)."""
+    """Segments of a cursor, told only when its holes are, or were, too many for Apache's format (docs/cursor-segments.md)."""
     if not (stats.is_segmented or stats.switches or stats.returns):
         return {}
     counts = {

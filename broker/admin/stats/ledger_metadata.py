@@ -1,4 +1,4 @@
-"""What the metadata store has of a ledger, in the text that Apache's internal stats have (LedgerMetadataImpl.toSafeString).
+"""Metadata of a ledger, in the text that Apache's internal stats have (LedgerMetadataImpl.toSafeString).
 
 Clients that read straight from bookies learn the bookies of a ledger from it. The password is never in it.
 """
@@ -13,7 +13,7 @@ from metadata.store import MetadataError, MetadataStore
 
 
 async def ledger_metadata_texts(store: MetadataStore, ledger_ids: Iterable[int]) -> dict[int, str]:
-    """By ledger; without those that cannot be read: the stats are told without them."""
+    """Returns the texts by ledger; unreadable ones are left out."""
     try:
         found = await store.get(LAYOUT)
         layout = HIERARCHICAL if found is None else parse_layout(found.value)

@@ -119,7 +119,7 @@ async def topic_stats_json(topic: Topic) -> dict[str, Any]:
 
 
 async def told_stats(topic: Topic, query: Mapping[str, Any], here: Advertised) -> dict[str, Any]:
-    """As asked for with STATS_QUERY."""
+    """Returns the stats as STATS_QUERY asks for them."""
     body = await topic_stats_json(topic)
     body["ownerBroker"] = broker_id(here)
     body |= await _backlog_age(topic)
@@ -179,7 +179,7 @@ def _holes(cursor: ManagedCursor) -> dict[str, int]:
 
 
 async def _backlog_age(topic: Topic) -> dict[str, Any]:
-    """Of a log that cannot be read at once nothing is told: the rest of the stats is wanted just then."""
+    """Age of the backlog; left out when the log cannot be read at once: the rest of the stats is wanted just then."""
     try:
         async with asyncio.timeout(_AGE_SECONDS_MAX):
             oldest = await topic.operations.oldest_in_backlog()
@@ -221,7 +221,7 @@ def _metric(each: IndexMetric) -> dict[str, Any]:
 
 
 def _oldest(parts: list[Mapping[str, Any]]) -> dict[str, Any]:
-    """Of the partition whose backlog is the oldest."""
+    """Returns the backlog age of the partition whose backlog is the oldest."""
     oldest = max(parts, key=lambda one: one.get(_AGE[0], -1), default={})
     return {name: oldest[name] for name in _AGE if oldest.get(name) is not None}
 
@@ -300,7 +300,7 @@ def _fields(stats: Any, leave_out: tuple[str, ...]) -> dict[str, Any]:
 
 @lru_cache
 def _names(kind: Hashable, leave_out: tuple[str, ...]) -> tuple[tuple[str, str, bool], ...]:
-    """Of a dataclass: a field's name, Apache's, and whether it is a rate."""
+    """Returns the fields of a dataclass: a field's name, Apache's, and whether it is a rate."""
     names = [field.name for field in dataclasses.fields(cast(Any, kind)) if field.name not in leave_out]
     return tuple((name, _camel(name), _is_rate(_camel(name))) for name in names)
 

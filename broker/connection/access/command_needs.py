@@ -1,4 +1,4 @@
-"""What each command needs to be allowed, where authorization is on. A command that is not here is denied to everybody. Pure.
+"""Permissions that each command needs, where authorization is on. A command that is not here is denied to everybody. Pure.
 
 Apache's ServerCnx, command by command. We ask for more in two: it lets everybody who is authenticated read and add schemas
 of any topic, and have the markers of transactions written to any.
@@ -32,7 +32,7 @@ def _of_subscribe(command: BaseCommand) -> Needs:
 
 
 def _of_partitions(command: BaseCommand) -> Needs:
-    """Who could not publish there must not have our markers written there."""
+    """Permission to produce on each topic: a peer that may not publish there must not have our markers written there."""
     return tuple(_topic("PRODUCE", topic) for topic in command.add_partition_to_txn.partitions)
 
 

@@ -24,7 +24,7 @@ SERVER_VERSION = "Pulsar Server (Interpulse)"
 
 
 class Guard:
-    """Of one connection. `close` last."""
+    """Guard of one connection. `close` last."""
 
     def __init__(
         self,

@@ -28,7 +28,7 @@ _METHOD_PREFIX = "AuthMethod"
 
 
 class Look(Enum):
-    """Of the credentials, each authenticationRefreshCheckSeconds."""
+    """Check of the credentials, each authenticationRefreshCheckSeconds."""
 
     GOOD = "good"
     CHALLENGE = "challenge"
@@ -38,7 +38,7 @@ class Look(Enum):
 
 
 class Identity:
-    """Of one connection, where authentication is on. `caller` once it is connected."""
+    """Identity of the peer of one connection, where authentication is on. `caller` once it is connected."""
 
     def __init__(self, security: Security, address: str, certificate: Mapping[str, Any] | None) -> None:
         self._security, self._address, self._certificate = security, address, certificate
@@ -104,7 +104,8 @@ class Identity:
         return security.authentication.of_connection(method, Shown(data, self._certificate), security.now())
 
     def _originally(self, command: CommandConnect) -> str:
-        """For whom a proxy speaks: as it says, or as its client's credentials say where those have to be forwarded."""
+        """Returns the principal that a proxy speaks for: its own word, or the client's credentials where these have to be
+        forwarded."""
         if not command.HasField("original_principal"):
             return ""
         if not self._security.settings.authenticate_original_auth_data:

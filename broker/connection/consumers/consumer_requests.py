@@ -26,7 +26,7 @@ _TYPE_NAMES = {
 
 
 class ConsumerRequests:
-    """Of one connection."""
+    """Requests about the consumers of one connection."""
 
     def __init__(self, link: Link, consumers: Consumers) -> None:
         self._link = link

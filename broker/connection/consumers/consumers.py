@@ -50,7 +50,7 @@ LEDGERS_AT_ONCE_MAX, RUN_IDS_PER_SLICE = 8, 16_384
 
 
 class Consumers:
-    """Of one connection."""
+    """Consumers of one connection."""
 
     def __init__(self, link: Link, service: BrokerService, settings: ConnectionSettings) -> None:
         self._link = link
@@ -264,7 +264,7 @@ class Consumers:
         self._link.answer(replies.success(command.close_consumer.request_id))
 
     def forget(self, handle: ConsumerHandle) -> None:
-        """Its subscription is no more."""
+        """Removes a consumer whose subscription has ended."""
         if self._handles.get(handle.consumer_id) is handle:
             del self._handles[handle.consumer_id]
 
@@ -324,7 +324,7 @@ def _acknowledged_run(handle: ConsumerHandle, run: AckRun, at_once: int) -> Iter
 
 
 def _redelivered(consumer: Consumer, asked: api.CommandRedeliverUnacknowledgedMessages) -> Iterator[None]:
-    """Where one consumer has everything it goes back to what is unacknowledged, whatever it names: and that once."""
+    """Ids to redeliver. A consumer that receives alone goes back to all unacknowledged entries once, whatever it names."""
     epoch = asked.consumer_epoch if asked.HasField("consumer_epoch") else None
     is_shared = consumer.type in (SubscriptionType.SHARED, SubscriptionType.KEY_SHARED)
     count = len(asked.message_ids) if is_shared else min(len(asked.message_ids), IDS_PER_SLICE)
@@ -335,7 +335,7 @@ def _redelivered(consumer: Consumer, asked: api.CommandRedeliverUnacknowledgedMe
 
 
 def _parts(ack: api.CommandAck) -> Iterator[Acknowledgement | None]:
-    """Its ids, some at a time, at least one part; None where others have their turn."""
+    """Yields the ids of an acknowledgement in parts, at least one; None where others get their turn."""
     is_cumulative, count = ack.ack_type == api.CommandAck.Cumulative, len(ack.message_id)
     if is_cumulative and count != 1:
         raise BrokerError(ServerError.NOT_ALLOWED, f"A cumulative ack of {count} messages")

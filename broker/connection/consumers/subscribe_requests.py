@@ -18,7 +18,7 @@ _HASH_MAX = 65535
 def subscribe_request(
     command: api.CommandSubscribe, link: Link, metadata_bytes_max: int, *, may_create_subscription: bool
 ) -> SubscribeRequest:
-    """What the topic is asked for."""
+    """Returns the request to the topic."""
     if link.protocol_version < BATCHES_VERSION:
         message = f"Consumer is not compatible with batch-message: version {BATCHES_VERSION}, not {link.protocol_version}"
         raise BrokerError(ServerError.UNSUPPORTED_VERSION, message)

@@ -22,7 +22,7 @@ def unchecked_message_frames(
     ack_sets: Mapping[int, Sequence[int]] | None,
     consumer_epoch: int | None,
 ) -> bytes:
-    """As `wire.kernels.messages.message_frames`, without checksums."""
+    """Returns frames like `wire.kernels.messages.message_frames`, without checksums."""
     return without_checksums(message_frames(run, indexes, consumer_id, partition, redelivery_counts, ack_sets, consumer_epoch))
 
 

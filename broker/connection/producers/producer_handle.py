@@ -75,13 +75,13 @@ class ProducerHandle(HandleRow):
         self.producer, self.header_bytes = producer, header_bytes
 
     def close(self) -> None:
-        """Its connection is gone."""
+        """Closes the producer whose connection is gone."""
         if self.producer is not None:
             self.producer.close()
             self.detach()
 
     def detach(self) -> None:
-        """It is closed. It keeps its sink for what it has still to answer, and must not be kept by it."""
+        """Releases the closed producer. It keeps its sink for what it has still to answer, and must not be kept by it."""
         self.producer = None
 
     def succeed(self, request_id: int) -> None:
@@ -202,5 +202,5 @@ def _passed(run: SendRun, stored: EntryRun) -> bytes:
 
 
 def _part(run: SendRun, part: slice) -> SendRun:
-    """For its receipts."""
+    """Returns a part of a run for its receipts."""
     return replace(run, sequence_ids=run.sequence_ids[part], highest_sequence_ids=run.highest_sequence_ids[part])

@@ -45,7 +45,7 @@ _TOPIC_EPOCH_MAX = 1 << 62
 
 
 class Producers:
-    """Of one connection."""
+    """Producers of one connection."""
 
     def __init__(
         self, link: Link, service: BrokerService, settings: ConnectionSettings, gate: PublishGate, receipts: Receipts
@@ -121,8 +121,8 @@ class Producers:
     # ---- SEND
 
     def publish_mix(self, sends: SendMix, buffer: memoryview) -> None:
-        """What a read brought of many producers: what is plain goes to the logs together, the rest as runs. `buffer` is where
-        the frames are."""
+        """Publishes the messages of many producers in one read: plain ones are appended to the logs together, the rest as runs.
+        `buffer` is where the frames are."""
         place, total, bytes_max = 0, len(sends.producer_ids), self._settings.max_message_size
         now, now_ms = self._loop.time(), self._service.clock.now_ms()
         is_refused = bool(self._service.meters.storage_refusal())

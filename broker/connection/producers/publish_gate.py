@@ -1,4 +1,4 @@
-"""How much a peer may publish before it is stored: at the limit its socket is not read, and at half of it again.
+"""Limit of bytes that a peer publishes before they are stored: at the limit its socket is not read, at half of it again.
 
 One `PublishGate` per connection (messages and bytes), one `PublishMemory` over all of them (maxMessagePublishBufferSizeInMB).
 Only receipts, and the time that a rate takes, open a gate: it cannot stay shut (surface section 2, back-pressure). Pure; the
@@ -12,7 +12,7 @@ CONNECTION_BYTES_MAX = 8 * 1024 * 1024
 
 
 class PublishMemory:
-    """Of a whole server."""
+    """Memory of unstored messages of a whole server."""
 
     def __init__(self, bytes_max: int) -> None:
         self._bytes_max = bytes_max
@@ -36,7 +36,7 @@ class PublishMemory:
 
 
 class PublishGate:
-    """Of one connection. `is_shut` is told to `on_change` whenever it changes."""
+    """Gate of one connection. `is_shut` is told to `on_change` whenever it changes."""
 
     def __init__(self, memory: PublishMemory, messages_max: int, on_change: Callable[[], None]) -> None:
         self._memory = memory

@@ -20,7 +20,7 @@ class ReceiptsOwner(Protocol):
     """The producer that a part is of."""
 
     def receipt_written(self, count: int) -> None:
-        """So many of its messages are answered."""
+        """Notifies the producer that `count` of its messages are answered."""
 
 
 class Receipts(ReceiptsRow):
@@ -45,7 +45,7 @@ class Receipts(ReceiptsRow):
         self._owners.append(owner)
 
     def end_turn(self) -> None:
-        """What came in it is answered."""
+        """Writes the receipts of this turn of the loop."""
         self.flush()
 
     def flush(self) -> None:

@@ -19,7 +19,7 @@ from ..link import Link, Routes
 
 
 class Lookups:
-    """Of one connection."""
+    """Lookups of one connection."""
 
     def __init__(self, link: Link, lookup: Lookup, creation: PartitionedCreation, meters: BrokerMeters) -> None:
         self._link = link

@@ -33,7 +33,7 @@ class SchemasOfTopics:
 
 
 class Schemas:
-    """Of one connection."""
+    """Requests for schemas on one connection."""
 
     def __init__(self, link: Link, schemas: SchemasOfTopics, lifecycle: TopicLifecycle) -> None:
         self._link, self._schemas, self._lifecycle = link, schemas, lifecycle
@@ -70,7 +70,8 @@ class Schemas:
 
 
 def schema_data(schema: api.Schema) -> SchemaData:
-    """What a client brings. Also bytes of which it says nothing else are a schema, as with Apache (Go's client sends it)."""
+    """Returns the schema that a client sent. Also bytes of which it says nothing else are a schema, as with Apache (Go's client
+    sends it)."""
     pairs = cast("Iterable[api.KeyValue]", schema.properties)  # in the stubs a type of schema hides the message of this name
     return SchemaData(SchemaType(schema.type), schema.schema_data, metadata_of(pairs))
 

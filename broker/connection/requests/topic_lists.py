@@ -26,7 +26,7 @@ WATCHERS_MAX = 1000
 
 
 class TopicLists:
-    """Of one connection."""
+    """Topic lists of one connection."""
 
     def __init__(self, link: Link, catalogue: Catalogue, settings: BrokerSettings) -> None:
         self._link = link

@@ -21,7 +21,7 @@ from .transactions import DISABLED
 
 
 class TransactionEnds:
-    """Of one connection. `is_enabled`: transactionCoordinatorEnabled."""
+    """Ends of transactions that arrive on one connection. `is_enabled`: transactionCoordinatorEnabled."""
 
     def __init__(self, link: Link, here: ParticipantsHere, *, is_enabled: bool) -> None:
         self._link = link

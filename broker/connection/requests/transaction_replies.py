@@ -33,7 +33,7 @@ def _body_of(command: BaseCommand) -> Any:
 
 
 def request_id(command: BaseCommand) -> int:
-    """Of any command that has one."""
+    """Request id of any command that has one."""
     body = _body_of(command)
     return int(body.request_id)
 
@@ -47,7 +47,7 @@ def action_of(command: BaseCommand) -> TxnAction:
 
 
 def answer(command: BaseCommand, txn_id: TxnId, failure: BrokerError | None = None) -> bytes:
-    """What came of it; `txn_id` is in the answer whatever it is."""
+    """Answer to a command; `txn_id` is always in it."""
     kind, name, response = _RESPONSES[command.type]
     told = response(request_id=request_id(command), txnid_most_bits=txn_id.most, txnid_least_bits=txn_id.least)
     if failure is not None:
@@ -56,7 +56,7 @@ def answer(command: BaseCommand, txn_id: TxnId, failure: BrokerError | None = No
 
 
 def connected(asked_id: int, failure: BrokerError | None = None) -> bytes:
-    """To TC_CLIENT_CONNECT_REQUEST."""
+    """Answer to TC_CLIENT_CONNECT_REQUEST."""
     told = api.CommandTcClientConnectResponse(request_id=asked_id)
     if failure is not None:
         told.error, told.message = wire_error(failure.code), failure.message

@@ -1,5 +1,5 @@
-"""What clients ask of transaction coordinators: TC_CLIENT_CONNECT_REQUEST, NEW_TXN, ADD_PARTITION_TO_TXN,
-ADD_SUBSCRIPTION_TO_TXN, END_TXN. Owns nothing; the coordinators do all.
+"""Requests to transaction coordinators: TC_CLIENT_CONNECT_REQUEST, NEW_TXN, ADD_PARTITION_TO_TXN, ADD_SUBSCRIPTION_TO_TXN,
+END_TXN. Owns nothing; the coordinators do all.
 
 One that was committed or aborted on this connection is not found there any more, as by Apache. A client that did not hear the
 answer asks again on a new connection, and is told once more.
@@ -33,7 +33,7 @@ ENDS_TOLD_MAX = 1000
 
 
 class Transactions:
-    """Of one connection. `coordinators`: None where transactionCoordinatorEnabled is false."""
+    """Requests to coordinators on one connection. `coordinators`: None where transactionCoordinatorEnabled is false."""
 
     def __init__(self, link: Link, coordinators: Coordinators | None, security: Security | None) -> None:
         self._link, self._coordinators, self._security = link, coordinators, security

@@ -21,7 +21,7 @@ _GIVEN_UP = BrokerError(ServerError.SERVICE_NOT_READY, "What the request waited 
 
 
 class RequestsUnderWay:
-    """Of one connection. `changed` is called when `is_too_many` has changed."""
+    """Unanswered requests of one connection. `changed` is called when `is_too_many` has changed."""
 
     def __init__(self, changed: Callable[[], None], starts: Starts) -> None:
         self._changed, self._starts = changed, starts

@@ -48,14 +48,15 @@ class Authentication:
         return tuple(self._providers)
 
     def of_connection(self, method: str, shown: Shown, now: float) -> Principal:
-        """By the method that CONNECT names. AuthenticationRefused."""
+        """Returns the principal of a connection, by the method that CONNECT names. AuthenticationRefused."""
         provider = self._providers.get(method)
         if provider is None:
             return self._nobody(f"no provider of the method {method[:64]!r}")
         return self._by(provider, shown, now)
 
     def of_request(self, headers: Mapping[str, str], certificate: Mapping[str, Any] | None, now: float) -> Principal:
-        """Of HTTP; names of headers are in small letters. The first that takes what is shown. AuthenticationRefused."""
+        """Returns the principal of an HTTP request; names of headers are in small letters. The first that takes what is shown.
+        AuthenticationRefused."""
         named = headers.get(METHOD_HEADER)
         if named is not None and named not in self._providers:
             raise AuthenticationRefused(f"no provider of the method {named[:64]!r}")

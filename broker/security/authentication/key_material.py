@@ -29,7 +29,7 @@ def read_material(setting: str, value: str, environ: Mapping[str, str]) -> bytes
 
 
 def read_file_or_text(setting: str, value: str, environ: Mapping[str, str]) -> bytes:
-    """As Apache's clients name a token: `file:///path`, `env:NAME`, or the text itself. BadSetting."""
+    """Returns a token in the forms of Apache's clients: `file:///path`, `env:NAME`, or the text itself. BadSetting."""
     if value.startswith("file:"):
         return _file(setting, Path(unquote_to_bytes(urlsplit(value).path).decode()))
     if value.startswith("env:"):

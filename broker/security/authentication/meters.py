@@ -10,7 +10,7 @@ EXPIRING_BOUNDS_MINUTES = (5.0, 10.0, 60.0, 240.0)
 
 
 class AuthenticationMeters:
-    """Of one broker, since it began."""
+    """Meters of one broker, since its start."""
 
     def __init__(self) -> None:
         self.succeeded: Counter[str] = Counter()

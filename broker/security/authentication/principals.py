@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 
 class AuthenticationRefused(Exception):
-    """Nobody is let in on this. The message is for the log alone: a peer that guesses learns nothing.
+    """Refusal of credentials. The message is for the log alone: a peer that guesses learns nothing.
 
     `code`: what Apache's provider counts it as (its ErrorCode).
     """
@@ -21,7 +21,7 @@ class AuthenticationRefused(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """What a peer shows: the bytes that its method knows, and the certificate of its TLS connection (`ssl`'s form)."""
+    """Credentials of a peer: the bytes that its method knows, and the certificate of its TLS connection (`ssl`'s form)."""
 
     data: bytes = field(default=b"", repr=False)
     certificate: Mapping[str, Any] | None = None
@@ -49,4 +49,4 @@ class Provider(Protocol):
         """AuthenticationRefused. `now`: seconds since the epoch."""
 
     def shown_in(self, headers: Mapping[str, str], certificate: Mapping[str, Any] | None) -> Shown | None:
-        """What a request of HTTP shows of this kind; names of headers are in small letters. None: nothing."""
+        """Returns the credentials of this kind in an HTTP request; names of headers are in small letters. None: nothing."""

@@ -44,7 +44,8 @@ def secret_key(setting: str, material: bytes) -> VerificationKey:
 
 
 def public_key(setting: str, material: bytes, algorithm: str) -> VerificationKey:
-    """From DER (X.509), as Apache's tools write it, or PEM. BadSetting, also when it is not of `algorithm`'s kind."""
+    """Returns the key in DER (X.509), as Apache's tools write it, or PEM. BadSetting, also when it is not of `algorithm`'s
+    kind."""
     from cryptography.exceptions import UnsupportedAlgorithm
     from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePublicKey
     from cryptography.hazmat.primitives.asymmetric.rsa import RSAPublicKey
@@ -130,7 +131,7 @@ class TokenProvider:
             raise AuthenticationRefused(reason, _BAD_TOKEN)
 
     def _role(self, claims: Mapping[str, Any]) -> str:
-        """Of a list the first, as Apache."""
+        """Returns the role; the first of a list, as in Apache."""
         value = claims.get(self._role_claim)
         if isinstance(value, list) and value:
             value = value[0]

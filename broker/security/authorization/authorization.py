@@ -30,7 +30,7 @@ class Denied(Exception):
 
 
 class _Known(Generic[T]):
-    """By path. A change that comes while a value is being read keeps that value from being kept."""
+    """Known values by path. A change that comes while a value is being read keeps that value from being kept."""
 
     def __init__(self) -> None:
         self._values: OrderedDict[str, T] = OrderedDict()
@@ -83,7 +83,7 @@ class Authorization:
             raise
 
     async def may(self, caller: Caller, need: Need) -> bool:
-        """As `require`, without a line in the log."""
+        """Whether the caller may; like `require`, without a line in the log."""
         try:
             return all([await self._may(role, need) for role in caller.roles(self.rules.proxy_roles)])
         except PrefixMissing:

@@ -5,7 +5,8 @@ from dataclasses import dataclass
 
 
 class BadCaller(Exception):
-    """Who speaks for somebody without being a proxy, or is one and does not say for whom. The message is for the log."""
+    """Caller that speaks for another without being a proxy, or a proxy that does not say for whom. The message is for the
+    log."""
 
 
 @dataclass(frozen=True, slots=True)

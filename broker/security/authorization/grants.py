@@ -13,7 +13,7 @@ _NOBODY: Mapping[str, frozenset[str]] = {}
 
 @dataclass(frozen=True, slots=True)
 class Grants:
-    """Of a namespace: actions (`produce`, `consume`, `functions`, `sources`, `sinks`, `packages`) by role."""
+    """Grants in a namespace: actions (`produce`, `consume`, `functions`, `sources`, `sinks`, `packages`) by role."""
 
     namespace: Mapping[str, frozenset[str]] = field(default_factory=dict)
     topics: Mapping[str, Mapping[str, frozenset[str]]] = field(default_factory=dict)
@@ -28,12 +28,12 @@ class Grants:
 
 
 def admin_roles(value: bytes) -> frozenset[str]:
-    """Of TenantInfoImpl, as stored."""
+    """Returns the admin roles in a stored TenantInfoImpl."""
     return _texts(_object(_parsed(value)).get("adminRoles"))
 
 
 def grants(value: bytes) -> Grants:
-    """Of Policies, as stored."""
+    """Returns the grants in stored Policies."""
     document = _object(_parsed(value))
     given = _object(document.get("auth_policies"))
     return Grants(

@@ -5,7 +5,8 @@ from enum import StrEnum
 
 
 class Kind(StrEnum):
-    """What a permission is asked for. Names in braces are, for a route, the parameters of its path of that name."""
+    """Kind of object that a permission is needed for. Names in braces are, for a route, the parameters of its path of that
+    name."""
 
     ANYBODY = "anybody"
     """Also those whom nobody knows."""

@@ -46,7 +46,7 @@ class PrefixMissing(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What the settings say."""
+    """Rules in the settings."""
 
     super_user_roles: frozenset[str]
     proxy_roles: frozenset[str] = frozenset()
@@ -85,7 +85,7 @@ class Rules:
         return self._on_topic(role, "consume", need.topic, granted)
 
     def _on_topic(self, role: str, action: str, topic: str, granted: Grants) -> bool:
-        """What is granted on a partitioned topic holds for its partitions."""
+        """Whether the role may do this on the topic; grants on a partitioned topic hold for its partitions."""
         whole, mark, index = topic.rpartition(_PARTITION)
         names = (topic, whole) if mark and index.isdecimal() else (topic,)
         return self._has(role, action, granted.namespace) or any(

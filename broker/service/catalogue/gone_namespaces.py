@@ -11,7 +11,7 @@ Listener = Callable[[NamespaceName], None]
 
 
 class GoneNamespaces:
-    """Of one broker. `topics` names those that are loaded, or are being loaded or closed."""
+    """Notifier of deleted namespaces on one broker. `topics` names those that are loaded, or are being loaded or closed."""
 
     def __init__(self, topics: Callable[[], Iterable[str]]) -> None:
         self.listeners: list[Listener] = []

@@ -161,6 +161,6 @@ class LoadedTopics:
 
 
 def _retrieve(task: "asyncio.Task[Topic | None]") -> None:
-    """Who waits for the task hears of its failure; when nobody does any more, it was answered with a time-out."""
+    """Retrieves the failure of a task: callers that wait get it; callers that stopped waiting were answered with a time-out."""
     if not task.cancelled():
         task.exception()

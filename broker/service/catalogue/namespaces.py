@@ -101,7 +101,8 @@ class Namespaces:
         await self._put_missing(f"/admin/local-policies/{namespace}", {"bundles": policies["bundles"], "migrated": False})
 
     async def bootstrap_standalone(self, cluster: str, bundle_count: int, service_url: str, broker_service_url: str) -> None:
-        """What `initialize-cluster-metadata` leaves behind. The addresses of the cluster are brought up to date each time."""
+        """Creates the same metadata as `initialize-cluster-metadata`. The addresses of the cluster are brought up to date each
+        time."""
         await self._put_changed(f"/admin/clusters/{cluster}", to_json(cluster_data(service_url, broker_service_url)))
         for tenant in dict.fromkeys(namespace.tenant for namespace in STANDALONE_NAMESPACES):
             await self._put_missing(f"/admin/policies/{tenant}", {"adminRoles": [], "allowedClusters": [cluster]})

@@ -48,7 +48,7 @@ class PartitionedTopics:
         self._partitions_max = min(partitions_max or PARTITIONS_MAX, PARTITIONS_MAX)
 
     async def get(self, topic: TopicName) -> PartitionedTopicMetadata:
-        """Of the topic itself, not of the one that it is a partition of."""
+        """Returns the metadata of the topic itself, not of the topic that it is a partition of."""
         found = await self.store.get(topic.partitions_path)
         if found is None or not found.value:
             return NOT_PARTITIONED
@@ -76,9 +76,9 @@ class PartitionedTopics:
     async def create(
         self, topic: TopicName, partitions: int, properties: Mapping[str, str], *, is_marked: bool = False
     ) -> PartitionedTopicMetadata:
-        """What was stored. TopicConflict when there is one, partitioned or not; BadPartitionCount. `is_marked`: as one that
-        is being deleted (`passing_topics`). Very many partitions are marked as existing some at a time: what is not quite made
-        when the broker ends is to be deleted again."""
+        """Creates a partitioned topic and returns its metadata. TopicConflict when there is one, partitioned or not;
+        BadPartitionCount. `is_marked`: as one that is being deleted (`passing_topics`). Very many partitions are marked as
+        existing some at a time: what is not quite made when the broker ends is to be deleted again."""
         self._check(partitions)
         marks = await self._missing_partitions(topic, range(partitions))
         alone = absent(topic.managed_ledger_path) if topic.is_persistent else ()
@@ -93,7 +93,7 @@ class PartitionedTopics:
         return await self._put(topic, replace(now, is_deleted=is_marked)) if is_large else now
 
     async def update(self, topic: TopicName, partitions: int) -> None:
-        """To a larger number. TopicNotFound, BadPartitionCount."""
+        """Raises the number of partitions. TopicNotFound, BadPartitionCount."""
         self._check(partitions)
         now = await self._changeable(topic)
         if partitions <= now.partitions:
@@ -111,18 +111,19 @@ class PartitionedTopics:
         await self._put(topic.partitioned, now, [Put(topic.managed_ledger_path, b"", MUST_NOT_EXIST)])
 
     async def set_properties(self, topic: TopicName, properties: Mapping[str, str]) -> None:
-        """In place of those before. TopicNotFound."""
+        """Replaces the properties. TopicNotFound."""
         await self._put(topic, replace(await self._changeable(topic), properties=properties))
 
     async def mark_deleted(self, topic: TopicName) -> PartitionedTopicMetadata:
-        """As it is then: nobody makes anything of it any more. TopicNotFound, PartitionsChanged."""
+        """Marks a topic as being deleted and returns its metadata: nothing of it is created from then on. TopicNotFound,
+        PartitionsChanged."""
         now = await self.get(topic)
         if not now.partitions:
             raise TopicNotFound(str(topic))
         return await self._put(topic, replace(now, is_deleted=True))
 
     async def unmark_deleted(self, topic: TopicName, marked: PartitionedTopicMetadata) -> None:
-        """It stays after all, with all its partitions. PartitionsChanged: somebody else decides that."""
+        """Removes the mark: the topic stays, with all its partitions. PartitionsChanged: somebody else decides that."""
         missing = await self._missing_partitions(topic, range(marked.partitions))
         await self._put(topic, replace(marked, is_deleted=False), missing)
 
@@ -145,7 +146,7 @@ class PartitionedTopics:
     async def _put(
         self, topic: TopicName, now: PartitionedTopicMetadata, beside: Sequence[Operation] = ()
     ) -> PartitionedTopicMetadata:
-        """In place of the version that `now` has; as it is then."""
+        """Replaces the version of `now` and returns the new metadata."""
         try:
             stats = await self.store.commit([Put(topic.partitions_path, _encode(now), now.version), *beside])
         except BadVersion:

@@ -35,7 +35,8 @@ class UnusablePattern(ValueError):
 
 
 def compile_pattern(pattern: str, length_max: int) -> Pattern:
-    """For `matching`. The pattern is about `tenant/namespace/topic`; a domain before it is cut off, as Apache does."""
+    """Returns a pattern for `matching`. The pattern is about `tenant/namespace/topic`; a domain before it is cut off, as Apache
+    does."""
     if len(pattern) > length_max:
         raise UnusablePattern(f"longer than {length_max} characters")
     for domain in ("non-persistent://", "persistent://"):

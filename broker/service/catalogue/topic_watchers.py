@@ -28,7 +28,7 @@ TopicListListener = Callable[[list[str], list[str], str], Awaitable[Callable[[],
 
 
 class TopicListWatcher:
-    """What one peer watches, and what it was told last.
+    """Topics that one peer watches, and the list that it was sent last.
 
     Made before the list is read, so that no change is lost in between; `begin` says what the list was.
     """
@@ -48,7 +48,7 @@ class TopicListWatcher:
         return len(self._told or ())
 
     async def heard(self, changes: Mapping[TopicName, Change]) -> None:
-        """What has changed in the namespace since the last time. In slices; nobody changes `changes` meanwhile."""
+        """Reports the changes of the namespace since the last report. In slices; nobody changes `changes` meanwhile."""
         async for topic, change in in_slices(changes.items(), NAMES_PER_SLICE):
             if is_matched(topic, self.pattern):
                 self._changes[str(topic)] = change is Change.CREATED
@@ -84,7 +84,7 @@ class TopicListWatcher:
 
 @dataclass(frozen=True, slots=True)
 class WatchedTopics:
-    """What a watcher begins with. `begin`: these are told, it hears of what changes. `end`: it hears no more; twice is fine."""
+    """Start of a watch. `begin`: these are told, it hears of what changes. `end`: it hears no more; twice is fine."""
 
     topics: list[str]
     hash: str

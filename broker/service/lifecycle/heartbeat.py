@@ -19,7 +19,7 @@ SECONDS_MAX = 30.0
 
 
 class Heartbeat:
-    """Of one broker. `open_topic` loads the topic."""
+    """Heartbeat of one broker. `open_topic` loads the topic."""
 
     def __init__(self, open_topic: Callable[[], Awaitable[Topic]], new_name: Callable[[], str]) -> None:
         self._open_topic, self._new_name = open_topic, new_name
@@ -78,6 +78,6 @@ class Heartbeat:
 
 
 def _message(producer: str) -> bytes:
-    """Its content does not matter: what is waited for is its place."""
+    """Returns a message with any content: only its position is awaited."""
     metadata = MessageMetadata(producer_name=producer, sequence_id=0, publish_time=0, uncompressed_size=len(producer))
     return payload_section(metadata, producer.encode())

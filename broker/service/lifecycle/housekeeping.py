@@ -1,4 +1,4 @@
-"""What the broker does by the clock: deletes unused topics, lets go of consumed ledgers, expires messages, checks quotas.
+"""Periodic upkeep of a broker: deletes unused topics, trims consumed ledgers, expires messages, checks quotas.
 
 `Inactivity` decides what is unused, each topic's `upkeep` the rest; `Housekeeping` is the timers. Failures of single topics are
 logged and met again at the next round. A round lets others run after every few topics, however many there are.
@@ -51,7 +51,7 @@ class Standing(Enum):
 
 
 class Inactivity:
-    """Which topics have been inactive long enough (Apache's PersistentTopic.checkGC). Times are the loop's."""
+    """Topics that have been inactive long enough (Apache's PersistentTopic.checkGC). Times are the loop's."""
 
     def __init__(self) -> None:
         self._last_active_ms: dict[str, int] = {}
@@ -68,7 +68,7 @@ class Inactivity:
         self._last_active_ms, self._seen_ms = self._seen_ms, {}
 
     def standing(self, name: str, seen: SeenTopic, now_ms: int) -> Standing:
-        """How the topic stands now, between rounds too."""
+        """Returns the present standing of the topic, between rounds too."""
         if _is_active(seen):
             return Standing.IN_USE
         idle_ms = now_ms - max(self._last_active_ms.get(name, 0), seen.activity.last_active_ms)
@@ -213,7 +213,8 @@ def _is_active(seen: SeenTopic) -> bool:
 
 
 def _is_retained(seen: SeenTopic, idle_ms: int) -> bool:
-    """By its time alone, as in Apache (shouldTopicBeRetained): a size says nothing of a topic that does not grow any more."""
+    """Whether retention by time keeps the topic, as in Apache (shouldTopicBeRetained): a size says nothing of a topic that
+    stopped growing."""
     if not seen.activity.entries:
         return False
     return seen.retention.minutes < 0 or idle_ms < seen.retention.age_ms

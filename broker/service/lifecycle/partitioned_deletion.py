@@ -109,7 +109,7 @@ class PartitionedDeletion:
             _log.info(line("somebody else decides whether the topic is deleted", topic=topic, failure=failure))
 
     def _check_unused(self, partition: TopicName) -> None:
-        """As far as it is loaded here."""
+        """Raises BrokerError for a partition that is loaded here and in use."""
         loaded = self._catalogue.loaded_topic(partition)
         if loaded is None:
             return
@@ -119,7 +119,7 @@ class PartitionedDeletion:
             raise BrokerError(code, f"{partition} has {activity.producers + activity.consumers} connected producers/consumers")
 
     async def require_still(self, topic: TopicName) -> None:
-        """For whoever has stored something beside a topic: if that was deleted meanwhile this goes, too. TopicNotFound."""
+        """Removes what a caller has stored beside a topic if the topic was deleted meanwhile. TopicNotFound."""
         if self._catalogue.loaded_topic(topic) is not None:
             return
         whole = topic.partitioned

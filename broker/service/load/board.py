@@ -29,7 +29,7 @@ WISH_MS = 60_000
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Of one broker."""
+    """Report of one broker."""
 
     load: BrokerLoad = field(default_factory=BrokerLoad)
     histories: Mapping[str, BundleHistory] = field(default_factory=dict)
@@ -53,7 +53,8 @@ def decode_report(value: bytes) -> Report:
 
 
 def apaches_report(value: bytes) -> Report | None:
-    """From LocalBrokerData; None when it was never brought up to date, as ours are not. MetadataError."""
+    """Returns the report in an Apache broker's LocalBrokerData; None when it was never updated, as ours are not.
+    MetadataError."""
     load = decode_load(value)
     if not load.updated_ms:
         return None
@@ -61,7 +62,7 @@ def apaches_report(value: bytes) -> Report | None:
 
 
 class LoadBoard:
-    """Of one metadata store; `close` last."""
+    """Board of one metadata store; `close` last."""
 
     def __init__(self, store: MetadataStore, clock: Clock) -> None:
         self._store, self._clock = store, clock
@@ -69,7 +70,7 @@ class LoadBoard:
         self._unwatch = [store.watch(path, self._changed) for path in (REPORTS, BROKERS)]
 
     async def reports(self, brokers: Collection[str]) -> dict[str, Report]:
-        """Of those that have reported. MetadataError."""
+        """Returns the reports of these brokers, as far as they have reported. MetadataError."""
         found = {broker: await self._report(broker) for broker in brokers}
         return {broker: report for broker, report in found.items() if report is not None}
 
@@ -82,7 +83,7 @@ class LoadBoard:
         await self._delete(f"{REPORTS}/{broker}")
 
     async def wish(self, bundle: Bundle, broker: str) -> None:
-        """Whoever is asked for the bundle next sends there. MetadataError."""
+        """Names the broker that is to serve the bundle next. MetadataError."""
         await self._store.put(_destination(bundle), broker.encode())
 
     async def wished(self, bundle: Bundle) -> str | None:
@@ -96,11 +97,11 @@ class LoadBoard:
         return found.value.decode(errors="replace")
 
     async def keep_history(self, bundle: str, history: BundleHistory) -> None:
-        """For whoever serves the bundle next. MetadataError."""
+        """Stores the history of a bundle for its next owner. MetadataError."""
         await self._store.put(f"{BUNDLE_DATA}/{bundle}", encode_history(history))
 
     async def history(self, bundle: str) -> BundleHistory | None:
-        """What the owner before knew, or an Apache broker wrote. MetadataError."""
+        """Returns the history that the previous owner stored, or an Apache broker. MetadataError."""
         found = await self._store.get(f"{BUNDLE_DATA}/{bundle}")
         return None if found is None else decode_history(found.value)
 

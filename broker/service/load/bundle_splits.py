@@ -45,7 +45,7 @@ class BundleSplits:
         *,
         unload: bool = False,
     ) -> Answer | None:
-        """As `Owners.split`. UnsupportedAlgorithm, CannotSplit, BundleNotFound."""
+        """Splits a bundle, like `Owners.split`. UnsupportedAlgorithm, CannotSplit, BundleNotFound."""
         name = algorithm or self._settings.default_namespace_bundle_split_algorithm
         supported = self._settings.supported_namespace_bundle_split_algorithms
         if name not in supported:

@@ -62,7 +62,7 @@ class LoadDriver:
 
     @property
     def moves(self) -> Moves:
-        """What it has moved as the leader."""
+        """Moves that this broker made as the leader."""
         return self._leader.moves
 
     @property

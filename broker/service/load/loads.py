@@ -1,4 +1,4 @@
-"""What a broker and its bundles do, as values and as Apache writes them (LocalBrokerData, BundleData). Pure.
+"""Load of a broker and of its bundles, as values and as Apache writes them (LocalBrokerData, BundleData). Pure.
 
 Rates are messages per second, throughput is bytes per second. Usage is a share from 0 to 1 of what the machine can.
 """
@@ -57,7 +57,7 @@ class BundleStats(Traffic):
 
 @record(frozen=True, slots=True)
 class Usage:
-    """Of a machine, as shares of its limits; a limit that is not known counts as never reached."""
+    """Usage of a machine, as shares of its limits; a limit that is not known counts as never reached."""
 
     cpu: float = 0.0
     memory: float = 0.0
@@ -86,7 +86,7 @@ class BrokerLoad:
         return total
 
     def changed_share(self, other: "BrokerLoad") -> float:
-        """By how much the greatest change is of what was (1: as much as that again); what appears from nothing counts as 1."""
+        """Returns the greatest relative change (1: as much again as before); growth from zero counts as 1."""
         mine, others = self.total, other.total
         pairs = (
             (self.usage.greatest, other.usage.greatest),
@@ -127,7 +127,7 @@ class Mean(Traffic):
 
 @record(frozen=True, slots=True)
 class BundleHistory:
-    """What a bundle has done of late, and for long; it goes with the bundle from broker to broker."""
+    """Recent and long-term load of a bundle; it goes with the bundle from broker to broker."""
 
     short: Mean = Mean(samples_max=SHORT_SAMPLES)
     long: Mean = Mean(samples_max=LONG_SAMPLES)
@@ -202,7 +202,7 @@ def load_fields(load: BrokerLoad) -> dict[str, Any]:
 
 
 def decode_load(value: bytes) -> BrokerLoad:
-    """From LocalBrokerData, ours and Apache's. MetadataError."""
+    """Returns the load in LocalBrokerData, ours and Apache's. MetadataError."""
     try:
         found = json.loads(value)
         usage = Usage(*(_share(found.get(name)) for name in ("cpu", "memory", "bandwidthIn", "bandwidthOut")))

@@ -54,7 +54,7 @@ class LoadReporter:
 
     @property
     def reported(self) -> BrokerLoad:
-        """What was reported last."""
+        """Load that was reported last."""
         return self._reported or BrokerLoad()
 
     async def run(self) -> None:
@@ -112,7 +112,7 @@ class LoadReporter:
             log.warning(line("a bundle goes without its history", bundle=bundle, reason=error or "no answer in time"))
 
     async def _take_up(self, load: BrokerLoad) -> None:
-        """Of bundles that are new here. What cannot be read is as good as none."""
+        """Reads the histories of bundles that are new here. What cannot be read is as good as none."""
         for name in [name for name in load.bundles if name not in self._histories]:
             try:
                 self._histories[name] = await self._board.history(name) or BundleHistory()

@@ -96,7 +96,7 @@ def by_transfer(
     rule: TransferRule,
     homes: Homes | None = None,
 ) -> list[Move]:
-    """From the most to the least used broker, as often as the usages are further apart than the target."""
+    """Returns moves from the most to the least used broker, while their usages differ by more than the target."""
     usage = dict(usages)
     moved: dict[str, None] = {}
     moves: list[Move] = []

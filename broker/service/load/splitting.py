@@ -21,7 +21,7 @@ class BundleReplaced(CannotSplit):
 
 @dataclass(frozen=True, slots=True)
 class SplitRule:
-    """What one bundle may hold, and how many a namespace may have; 0 or less: no limit."""
+    """Limits of one bundle, and the most bundles that a namespace may have; 0 or less: no limit."""
 
     topics_max: int = 1000
     sessions_max: int = 1000
@@ -30,7 +30,7 @@ class SplitRule:
     bundles_max: int = 128
 
     def asks(self, stats: BundleStats) -> bool:
-        """Not for a bundle with one topic: cutting it would change nothing."""
+        """Whether the bundle is too large. A bundle with one topic never is: a split would change nothing."""
         limits = (
             (stats.topics, self.topics_max),
             (stats.consumer_count + stats.producer_count, self.sessions_max),

@@ -1,4 +1,4 @@
-"""Which brokers there are: this one's place in /loadbalance/brokers, and the addresses of the others.
+"""Registered brokers: this one's node in /loadbalance/brokers, and the addresses of the others.
 
 A node is named by the broker's id, `host:webport`, and holds Apache's LocalBrokerData, of which clients and brokers read the
 URLs. It holds nothing that changes, so that a broker that was killed takes its own node again before its session ends.
@@ -86,7 +86,8 @@ _COUNTS = ("lastUpdate", "numTopics", "numBundles", "numConsumers", "numProducer
 
 
 def parse_broker_data(value: bytes, listener: str) -> Advertised:
-    """From LocalBrokerData or NamespaceEphemeralData, ours and Apache's. MetadataError; BrokerError: no such listener."""
+    """Returns the addresses in LocalBrokerData or NamespaceEphemeralData, ours and Apache's. MetadataError; BrokerError: no
+    such listener."""
     try:
         fields = json.loads(value)
         found = Advertised(
@@ -161,7 +162,7 @@ class Members:
             await claim.close()
 
     async def ids(self) -> list[str]:
-        """Of all that are registered, sorted. MetadataError."""
+        """Returns the ids of all registered brokers, sorted. MetadataError."""
         return await self._store.children(BROKERS)
 
     async def data(self, member: str) -> bytes | None:

@@ -40,7 +40,7 @@ class NeighbourLink(asyncio.Protocol):
     # ---- For its heirs
 
     def handle(self, command: BaseCommand, payload: memoryview) -> None:
-        """By default the answer to the question that is open."""
+        """Takes a command; by default it is the answer to the open question."""
         if not self._answer.done():
             self._answer.set_result(command)
 
@@ -142,7 +142,7 @@ class NeighbourLink(asyncio.Protocol):
 
 
 def lookup(topic: str) -> BaseCommand:
-    """Whoever is to have a bundle that nobody has takes it when it is asked so."""
+    """LOOKUP that makes the broker take a bundle without owner which it is to have."""
     asked = api.CommandLookupTopic(topic=topic, request_id=4, authoritative=True)
     return BaseCommand(type=BaseCommand.LOOKUP, lookup_topic=asked)
 
@@ -167,7 +167,7 @@ def _connect(own: Credentials) -> BaseCommand:
 
 
 def _auth_response(own: Credentials) -> BaseCommand:
-    """To a broker whose time for our token is up."""
+    """Answer to a broker for which our token has expired."""
     data = api.AuthData(auth_method_name=own.method, auth_data=own.data)
     told = api.CommandAuthResponse(client_version=_VERSION, protocol_version=_PROTOCOL_VERSION, response=data)
     return BaseCommand(type=BaseCommand.AUTH_RESPONSE, auth_response=told)

@@ -21,13 +21,13 @@ HANDSHAKE_SECONDS_MAX = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """What is shown by which method: a token, `name:password`, or, of the method `tls`, nothing but the certificate."""
+    """Credentials of a method: a token, `name:password`, or nothing but the certificate for the method `tls`."""
 
     method: str = ""
     data: bytes = field(default=b"", repr=False)
 
     def headers(self) -> list[tuple[bytes, bytes]]:
-        """Of HTTP."""
+        """HTTP headers."""
         if self.method == "token":
             return [(b"authorization", b"Bearer " + self.data)]
         if self.method == "basic":
@@ -63,7 +63,7 @@ class Neighbours:
         return await asyncio.open_connection(host, port, limit=limit, ssl=context, server_hostname=host if context else None)
 
     async def connect(self, make: Callable[[], asyncio.BaseProtocol], url: str) -> None:
-        """For the binary protocol; as `open`."""
+        """Connects for the binary protocol; like `open`."""
         host, port, context = self._where(url, {"pulsar": 6650, "pulsar+ssl": 6651})
         loop = asyncio.get_running_loop()
         if context is None:

@@ -22,7 +22,7 @@ PROBE_SECONDS_MAX = 0.2
 
 
 async def nobody_refuses(_: Advertised) -> bool:
-    """Where owners are not asked."""
+    """Always False, for places where owners are not asked."""
     return False
 
 
@@ -41,7 +41,7 @@ async def refuses_connections(address: Advertised) -> bool:
 
 
 class AbsentOwners:
-    """Of one metadata store."""
+    """Absent owners in one metadata store."""
 
     def __init__(self, store: MetadataStore, refuses: Refuses) -> None:
         self._store, self._refuses = store, refuses

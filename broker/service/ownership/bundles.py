@@ -33,7 +33,7 @@ class Bundle:
 
     @property
     def range(self) -> str:
-        """As an operator writes it: `0x00000000_0x40000000`."""
+        """Range in an operator's form: `0x00000000_0x40000000`."""
         return f"0x{self.low:08x}_0x{self.high:08x}"
 
     def covers(self, topic: TopicName) -> bool:
@@ -42,7 +42,7 @@ class Bundle:
 
     @property
     def path(self) -> str:
-        """Of the node that says who owns it."""
+        """Path of the node that names the owner."""
         return f"{OWNERS}/{self.namespace}/{self.range}"
 
     def __str__(self) -> str:
@@ -82,7 +82,7 @@ def topic_hash(name: str) -> int:
 
 
 def parse_bundles(namespace: NamespaceName, value: bytes) -> Bundles | None:
-    """From Apache's LocalPolicies or Policies; None when they say nothing of bundles. MetadataError."""
+    """Returns the bundles in Apache's LocalPolicies or Policies; None when they name none. MetadataError."""
     try:
         found: Any = (json.loads(value) or {}).get("bundles")
         edges = None if found is None else found.get("boundaries")
@@ -99,7 +99,7 @@ def parse_range(namespace: NamespaceName, text: str) -> Bundle | None:
 
 
 def place(cut: Bundles, bundle: Bundle, brokers: Iterable[str]) -> str | None:
-    """Which of the brokers is to serve a bundle that nobody owns: all that know the same brokers say the same.
+    """Returns the broker that is to serve a bundle without owner: all that know the same brokers agree.
 
     Each gets as many bundles of a namespace as any other, or one more. What is owned stays where it is when brokers come.
     """

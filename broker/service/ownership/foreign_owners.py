@@ -21,7 +21,8 @@ EXTENSIBLE = ".ExtensibleLoadManagerImpl"
 
 
 def is_foreign(data: bytes) -> bool:
-    """Of a member's node: BrokerLookupData or LocalBrokerData. MetadataError."""
+    """Whether a member's node (BrokerLookupData or LocalBrokerData) is of a broker that owns bundles without nodes.
+    MetadataError."""
     try:
         fields: Any = json.loads(data)
         return str(fields.get("loadManagerClassName")).endswith(EXTENSIBLE)
@@ -30,7 +31,7 @@ def is_foreign(data: bytes) -> bool:
 
 
 class ForeignOwners:
-    """Of one cluster. `on_members` is called when a member came, went or changed. `close` last."""
+    """Foreign owners of one cluster. `on_members` is called when a member came, went or changed. `close` last."""
 
     def __init__(self, store: MetadataStore, members: Members, on_members: Callable[[], None]) -> None:
         self._members, self._on_members = members, on_members

@@ -25,7 +25,7 @@ class CutChanged(MetadataError):
 
 
 class NamespaceBundles:
-    """Of one metadata store."""
+    """Bundles of the namespaces in one metadata store."""
 
     def __init__(self, store: MetadataStore, default_count: int) -> None:
         self._store, self._default_count = store, default_count
@@ -36,7 +36,7 @@ class NamespaceBundles:
         self._unwatch = store.watch(LOCAL_POLICIES, self._changed)
 
     def known(self, namespace: NamespaceName) -> Bundles | None:
-        """If `of` was asked before: as it was then, or as it is now."""
+        """Returns the bundles that `of` has read, as they were then or are now; None before."""
         return self._cached.get(namespace)
 
     async def of(self, namespace: NamespaceName) -> Bundles:

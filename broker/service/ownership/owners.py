@@ -15,7 +15,7 @@ from .namespace_bundles import NamespaceBundles
 
 
 class Owners(Protocol):
-    """What the broker service asks. BrokerError, MetadataError."""
+    """Owners of topics and bundles, as the broker service needs them. BrokerError, MetadataError."""
 
     def serves(self, topic: TopicName) -> bool:
         """Whether this broker may serve the topic, at this moment."""
@@ -46,10 +46,10 @@ class Owners(Protocol):
         it up. Returns when that is so, or cannot be, within seconds."""
 
     def heir(self, topic: TopicName) -> Advertised | None:
-        """Whoever is to serve it next, while it is being given up here and if that is known."""
+        """Returns the next owner of a topic that is being given up here, if it is known."""
 
     async def cut(self, namespace: NamespaceName) -> Bundles | None:
-        """How the namespace is cut; None where bundles are not what is owned."""
+        """Returns the bundles of the namespace; None where bundles are not what is owned."""
 
     async def close(self) -> None:
         """Give up everything."""

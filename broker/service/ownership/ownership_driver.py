@@ -209,7 +209,7 @@ class BundleOwnership:
         self._handle(Adopted(child))
 
     def _on_cut(self, cut: Bundles) -> None:
-        """What was taken by an older cut is given up: nobody is sent here for it any more."""
+        """Gives up bundles of an older cut: no client is sent here for them any more."""
         current = dict.fromkeys(cut.all())
         for bundle in self._machine.held():
             if bundle.namespace == cut.namespace and bundle not in current and bundle not in self._split_now:
@@ -259,8 +259,8 @@ class BundleOwnership:
         return None
 
     async def _owner(self, bundle: Bundle, listener: str) -> Answer | None:
-        """As the node says; None also for one that an earlier session of ours left. Where others own bundles without nodes,
-        one of those, which knows."""
+        """Returns the owner in the node; None for a node that an earlier session of ours left. Where others own bundles without
+        nodes, one of those, which knows."""
         foreign = await self._foreign.one()
         if foreign is not None:
             return _answer(foreign, listener, is_redirect=True)
@@ -272,7 +272,8 @@ class BundleOwnership:
             self._start(self._yield_to_foreign())
 
     async def _yield_to_foreign(self) -> None:
-        """Who owns bundles without nodes takes ours, too, and clients that stay here would not hear of it."""
+        """Gives up all bundles to brokers that own bundles without nodes: they take ours too, and clients here would not
+        notice."""
         try:
             if await self._foreign.one() is None:
                 self._is_yielding = False
@@ -358,7 +359,7 @@ class BundleOwnership:
 
 
 async def _nothing(_: Bundle) -> None:
-    """Of a bundle that is given up."""
+    """Ignores a bundle that is given up."""
 
 
 def _answer(value: bytes, listener: str, *, is_redirect: bool) -> Answer:

@@ -59,7 +59,7 @@ class Unwanted:
 
 @dataclass(frozen=True, slots=True)
 class TopicsClosed:
-    """In answer to `CloseTopics`."""
+    """Answer to `CloseTopics`."""
 
     bundle: Bundle
 
@@ -111,7 +111,7 @@ class Release:
 
 @dataclass(frozen=True, slots=True)
 class Settle:
-    """Whoever waits for the bundle may look again: it is OWNED or FREE."""
+    """Permission to callers that wait for the bundle to look again: it is OWNED or FREE."""
 
     bundle: Bundle
 
@@ -136,7 +136,7 @@ class OwnershipMachine:
         return list(self._holdings)
 
     def check_invariants(self) -> None:
-        """For tests."""
+        """Asserts the invariants, for tests."""
         assert Holding.FREE not in self._holdings.values()
         assert all(self.holding(bundle) is Holding.TAKING for bundle in self._unwanted)
 

@@ -65,7 +65,7 @@ class NamespacePolicies:
                     self._cached[str(namespace)] = found
 
     def of(self, namespace: NamespaceName) -> TopicPolicies:
-        """As they are now; after `load`."""
+        """Returns the policies that hold now; after `load`."""
         return self._cached.get(str(namespace), TopicPolicies())
 
     async def document(self, namespace: NamespaceName) -> dict[str, Any]:

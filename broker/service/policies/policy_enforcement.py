@@ -50,7 +50,7 @@ class PolicyEnforcement:
         self.documents.close()
 
     async def said_of(self, topic: TopicName) -> tuple[TopicPolicies, TopicPolicies]:
-        """Its own, as far as they are known here, and its namespace's. BrokerError(METADATA)."""
+        """Returns the topic's own policies, as far as they are known here, and its namespace's. BrokerError(METADATA)."""
         namespace = await self.namespaces.read(topic.namespace)
         return self._own(topic), namespace
 
@@ -86,7 +86,8 @@ class PolicyEnforcement:
         return (found for found in list(self._topics.all.items()) if found[0] == whole or found[0].startswith(partition))
 
     def _own(self, topic: TopicName) -> TopicPolicies:
-        """Of a document that cannot be read nothing is in force: its topic has its namespace's policies, and keeps all."""
+        """Returns the topic's own policies. An unreadable document is not in force: namespace policies hold, and nothing is
+        deleted."""
         document = self.documents.of(topic)
         if not document:
             return NOTHING_SAID

@@ -46,14 +46,15 @@ class TopicPolicyDocuments:
         await followed.read()
 
     def of(self, topic: TopicName) -> Document:
-        """What holds: this cluster's over those of all clusters, field by field. A partition has those of its topic."""
+        """Returns the policies in force: this cluster's over those of all clusters, field by field. A partition has those of
+        its topic."""
         local, everywhere = self.document(topic), self.document(topic, is_global=True)
         if not everywhere:
             return local
         return {**everywhere, **{name: value for name, value in local.items() if value not in ({}, [])}}
 
     def document(self, topic: TopicName, *, is_global: bool = False) -> Document:
-        """As it was stored; empty when there is none. Do not change it. After `load`."""
+        """Returns the stored document; empty when there is none. Do not change it. After `load`."""
         followed = self._followed.get(topic.namespace)
         return {} if followed is None else followed.documents.get((str(topic.partitioned), is_global), {})
 

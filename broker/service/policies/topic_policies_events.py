@@ -1,4 +1,4 @@
-"""What is written to `__change_events`: one message per change of a topic's policies, the whole document each time. Pure.
+"""Messages of `__change_events`: one per change of a topic's policies, the whole document each time. Pure.
 
 The key is the topic's name, with `__G__` before it for the policies of all clusters; a message without a value deletes. The
 last message of a key is what holds (SystemTopicBasedTopicPoliciesService, TopicPoliciesService.getEventKey).
@@ -39,7 +39,7 @@ def change_events_of(namespace: NamespaceName) -> TopicName:
 
 
 def new_document(*, is_global: bool) -> dict[str, Any]:
-    """Of a topic that has none: what Apache writes beside the first policy that is set."""
+    """Returns the fields that Apache writes beside the first policy of a topic."""
     return {"backLogQuotaMap": {}, "isGlobal": is_global, "subscriptionPolicies": {}, "subscriptionTypesEnabled": []}
 
 

@@ -93,7 +93,7 @@ class FollowedNamespace:
             raise BrokerError(ServerError.SERVICE_NOT_READY, message) from None
 
     def _tell(self) -> None:
-        """Whoever waits looks again."""
+        """Wakes all waiting callers."""
         moved, self._moved = self._moved, asyncio.Event()
         moved.set()
 

@@ -92,7 +92,7 @@ class _Reading:
         """Whether it is the active one: a reader alone always is."""
 
     def reached_end_of_topic(self) -> None:
-        """Nobody terminates this topic but by hand; what is stored still holds."""
+        """Ignored: this topic is terminated by hand only, and stored messages still hold."""
 
     def closed(self, reason: str) -> None:
         self.consumer = None
@@ -122,7 +122,7 @@ class _Writing:
         """One message: there is nothing to hold back."""
 
     def resume_reading(self) -> None:
-        """As above."""
+        """Ignored, like `stop_reading`."""
 
     def ready(self, topic_epoch: int) -> None:
         """A shared producer never waits for its turn."""

@@ -51,7 +51,8 @@ class EventLogElsewhere:
             link.end("written")
 
     async def _open(self, link: "_Link") -> None:
-        """Who is to have the topic is asked to take it; who had it may have given it up meanwhile, for somebody else."""
+        """Opens the link. The broker that is to have the topic is asked to take it; the former owner may have given it up
+        meanwhile."""
         await link.open()
         if self._found.is_redirect:
             await link.ask(lookup(self._topic))
@@ -107,13 +108,13 @@ class _Link(NeighbourLink):
 
 
 def _messages_in(section: memoryview) -> int:
-    """As many as its broker takes from our permits: an entry may be a batch."""
+    """Returns the number of permits that an entry takes: it may be a batch."""
     entry = EntryRun(0, 0, section, array("I", (0, len(section))), 0)
     return scan(entry).message_counts[0]
 
 
 def _position(message_id: Any) -> Position:
-    """Of MessageIdData, whose numbers are unsigned and stand for signed ones."""
+    """Returns the position in a MessageIdData, whose numbers are unsigned and stand for signed ones."""
     return Position(*(each - (1 << 64) if each >> 63 else each for each in (message_id.ledger_id, message_id.entry_id)))
 
 

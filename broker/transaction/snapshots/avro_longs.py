@@ -46,7 +46,7 @@ def block(rows: int, encoded: bytes) -> bytes:
 
 
 class Reader:
-    """From the first byte on. BadSnapshot where something else is there."""
+    """Reader from the first byte on. BadSnapshot where something else is there."""
 
     def __init__(self, data: bytes | memoryview) -> None:
         self._data = bytes(data)
@@ -66,7 +66,7 @@ class Reader:
         raise BadSnapshot(f"a number of more than {_LONG_BYTES_MAX} bytes")
 
     def is_null(self) -> bool:
-        """Of a union of null and something."""
+        """Whether a union of null and another type is null."""
         which = self.long()
         if which not in (0, 1):
             raise BadSnapshot(f"choice {which} of 2")
@@ -86,7 +86,7 @@ class Reader:
             raise BadSnapshot(str(error)) from error
 
     def rows(self, width: int) -> Iterator[tuple[int, ...]]:
-        """Of a list that may be null: so many numbers each."""
+        """Yields the rows of a list that may be null, each of `width` numbers."""
         if self.is_null():
             return
         seen = 0

@@ -20,7 +20,7 @@ from .avro_longs import END, PRESENT, Reader, block, longs, text
 
 @dataclass(frozen=True, slots=True)
 class SegmentPlace:
-    """Of a stored segment: its number, the last marker of its transactions, and where it is."""
+    """Place of a stored segment: its number, the last marker of its transactions, and its position."""
 
     sequence_id: int
     last: Position
@@ -29,7 +29,7 @@ class SegmentPlace:
 
 @dataclass(frozen=True, slots=True)
 class Index:
-    """Where the segments are, and the transactions that were aborted after theirs."""
+    """Places of the segments, and transactions that were aborted after those."""
 
     places: tuple[SegmentPlace, ...]
     loose: tuple[TxnId, ...]
@@ -46,7 +46,8 @@ class Segment:
 
 
 def encode_single(topic: str, aborted: AbortedTransactions, max_read: Position) -> bytes:
-    """Of each transaction a row: its marker's place (of its segment's last one: it goes when that does), and its id."""
+    """Returns a row for each transaction: its marker's place (of its segment's last one: it goes when that does), and its
+    id."""
     rows = b"".join(_kept(segment, "single", _single_rows) for segment in aborted.segments)
     return PRESENT + rows + END + longs((max_read.entry_id, max_read.ledger_id)) + text(topic)
 
@@ -59,7 +60,7 @@ def encode_segment(topic: str, segment: AbortedSegment) -> bytes:
 
 
 def encode_loose(aborted: AbortedTransactions) -> bytes:
-    """Of an index: what is in no segment, as a list."""
+    """Returns the list in an index of transactions that are in no segment."""
     return b"".join(_kept(segment, "loose", _loose_rows) for segment in aborted.loose) + END
 
 

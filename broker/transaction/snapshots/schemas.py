@@ -70,6 +70,6 @@ _DEFINITIONS = {
 
 
 def schema_of(kind: Kind) -> SchemaData:
-    """To be registered before the first message."""
+    """Returns the schema to register before the first message."""
     definition = json.dumps(_DEFINITIONS[kind], separators=(",", ":")).encode()
     return SchemaData(SchemaType.AVRO, data=definition, properties=_PROPERTIES)

@@ -114,7 +114,7 @@ class SnapshotTopic:
         return await log.append(lambda producer: section_of(keyed, producer, now_ms))
 
     async def close(self) -> None:
-        """Nobody reads any more."""
+        """Ends all readings."""
         for task in self._running:
             task.cancel()
         if self._running:
@@ -122,7 +122,7 @@ class SnapshotTopic:
 
 
 class _Reading:
-    """How far one has come."""
+    """Progress of one reading."""
 
     def __init__(self, hear: OnMessage) -> None:
         self._hear = hear

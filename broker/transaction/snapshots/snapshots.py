@@ -25,7 +25,7 @@ class Snapshots:
         service.gone_namespaces.listeners.append(self._forget)
 
     def _forget(self, namespace: NamespaceName) -> None:
-        """It was deleted; readings that are under way end by themselves."""
+        """Forgets a deleted namespace; readings under way end by themselves."""
         for kind in Kind:
             self._topics.pop((namespace, kind), None)
             self._with_schema.pop(TopicName("persistent", namespace, kind.value, -1), None)
@@ -63,5 +63,5 @@ class Snapshots:
 
 
 def segment_capacity(topic: str, size_bytes: int) -> int:
-    """How many transactions a segment of about that size has: at least one."""
+    """Number of transactions in a segment of about that size: at least one."""
     return max(1, (size_bytes - _SEGMENT_OVERHEAD - len(topic)) // _ID_BYTES)

@@ -108,7 +108,7 @@ class TopicSnapshots:
         self.last_segment_ms = self._clock.now_ms()
 
     def _key(self, sequence_id: int) -> str:
-        """As Apache's SnapshotSegmentAbortedTxnProcessorImpl.buildKey."""
+        """Returns the key that Apache's SnapshotSegmentAbortedTxnProcessorImpl.buildKey makes."""
         return f"multiple-{sequence_id}-{self._name}"
 
     # ---- the end

@@ -128,7 +128,7 @@ def play(
     settings: BrokerSettings | None = None,
     topic_settings: TopicSettings | None = None,
 ) -> None:
-    """In virtual time, on a broker that has begun."""
+    """Runs a scenario in virtual time, on a started broker."""
 
     async def whole() -> None:
         world = AdminWorld(settings, topic_settings)

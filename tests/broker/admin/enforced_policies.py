@@ -131,7 +131,8 @@ async def makes_no_topics(world: AdminWorld, topic: Any) -> bool:
 
 
 async def wants_encryption(world: AdminWorld, topic: Any) -> bool:
-    """Of each message the connection asks (tests/broker/connection/producers/test_encryption_required.py)."""
+    """Whether unencrypted producers are refused; the connection checks each message
+    (tests/broker/connection/producers/test_encryption_required.py)."""
     producer = await produce(topic, is_encrypted=True)
     found = await refused(produce(topic))
     assert bool(producer.is_encryption_required) == found
@@ -178,7 +179,7 @@ async def sends_producers_away(world: AdminWorld, topic: Any) -> bool:
 
 
 async def sends_producers_away_from_what_is_old(world: AdminWorld, topic: Any) -> bool:
-    """By when ledgers were closed, as is the default."""
+    """Whether an old backlog disconnects producers, by the time at which ledgers were closed, as is the default."""
     topic.ledger.roll_over()
     return await sends_producers_away(world, topic)
 
@@ -204,7 +205,7 @@ async def goes_when_nobody_is_there(world: AdminWorld, topic: Any) -> bool:
 
 
 def is_expired(topic: Any, now_ms: int) -> bool:
-    """As the broker's housekeeping judges it at that time."""
+    """Whether the broker's housekeeping would delete the topic at that time."""
     policies = topic.upkeep.policies
     seen = SeenTopic(topic.activity(), policies.inactive, policies.retention)
     return Inactivity().standing(topic.name, seen, now_ms) is Standing.EXPIRED

@@ -14,7 +14,7 @@ def _functions(path: str) -> frozenset[str]:
 
 
 def is_there(reference: str) -> bool:
-    """Of a suite in another language the name has to stand in it."""
+    """Whether the reference exists; a suite in another language has to contain the name."""
     path, _, name = reference.partition("::")
     if path.endswith(".py"):
         return (TESTS / path).is_file() and name in _functions(path)

@@ -1,4 +1,4 @@
-"""How each of Apache's routes is asked so that there is something for it to do, and what can be seen of what it did.
+"""Requests for each of Apache's routes that give it something to do, and the effects that can be seen.
 
 The routes are a table of facts: `apache-4.2.4-routes.txt`, tier, methods and path as its annotations have them. Those of topics
 that are not persistent are the same as of others, with another word in the path.
@@ -32,7 +32,7 @@ class Route:
 
     @property
     def last(self) -> str:
-        """Its last segment."""
+        """Last segment of the path."""
         return self.path.rsplit("/", 1)[1]
 
     @property
@@ -171,7 +171,7 @@ _QUERIES: Mapping[str, str] = {
 
 
 def body_of(route: Route) -> Any:
-    """What it is asked with; None: nothing."""
+    """Body of the request; None: it has none."""
     if route.method in ("GET", "DELETE"):
         return None
     if ends := [end for end in _BODIES if route.path.endswith("/" + end)]:
@@ -230,7 +230,7 @@ _BY_ANOTHER: Mapping[str, str] = {
 
 
 def setter_of(route: Route) -> Route | None:
-    """What has to be asked first for there to be something that `route` can tell or remove."""
+    """Route to ask first, so that `route` has something to tell or remove."""
     if route.method not in ("GET", "DELETE"):
         return None
     return _SETTERS.get(_BY_ANOTHER.get(route.path, route.path))

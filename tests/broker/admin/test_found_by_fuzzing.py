@@ -1,4 +1,4 @@
-"""What the fuzz of the admin REST (`python -m tests.fuzz --admin`) found: refused with a reason, or done, and never a 500."""
+"""Findings of the fuzz of the admin REST (`python -m tests.fuzz --admin`): refused with a reason, or done, and never a 500."""
 
 from tests.broker.admin.admin_world import AdminWorld, play
 

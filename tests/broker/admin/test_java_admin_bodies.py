@@ -1,4 +1,4 @@
-"""What Apache's admin for Java writes into bodies is understood: each request is taken, and what was set is told again.
+"""Bodies that Apache's admin for Java writes: each request is accepted, and its values are told again.
 
 `java_admin_bodies.jsonl` is what `tests/clients/java_admin/Bodies.java` wrote with the client of Apache Pulsar 4.0.8: its names
 of members are Jackson's, not always those of the documents (`excluded`).

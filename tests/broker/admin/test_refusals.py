@@ -1,4 +1,4 @@
-"""How wrong requests are refused, beside what an Apache Pulsar 4.0.8 answered (`record_refusals`): status and reason."""
+"""Refusals of wrong requests, beside the answers of an Apache Pulsar 4.0.8 (`record_refusals`): status and reason."""
 
 import json
 from collections.abc import Iterator, Mapping

@@ -114,7 +114,7 @@ class Peer:
         self.feed(encode(command, payload))
 
     def frames(self) -> list[tuple[BaseCommand, bytes]]:
-        """What was answered since the last time."""
+        """Frames that were answered since the last call."""
         data, found, at = bytes(self.transport.written), [], 0
         while at < len(data):
             frame = next_frame(data, at, len(data))
@@ -211,7 +211,7 @@ async def settle() -> None:
 
 
 def reasons(caplog: pytest.LogCaptureFixture) -> list[str]:
-    """What was said of mistakes, as `peer=... reason=...`."""
+    """Warnings about mistakes of the peer, like `peer=... reason=...`."""
     return [record.getMessage() for record in caplog.records if record.levelno >= logging.WARNING]
 
 

@@ -1,4 +1,4 @@
-"""What is under way is bounded both ways, and what was stopped goes on again."""
+"""Bounds of requests and messages under way, in both directions, and resumption after a stop."""
 
 from collections.abc import Callable
 

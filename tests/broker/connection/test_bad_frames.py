@@ -96,7 +96,7 @@ def test_cve_2026_111108_no_memory_is_reserved_on_the_strength_of_a_declared_siz
 
 
 def session_transcript() -> bytes:
-    """What a client says that does most things."""
+    """Bytes of a client that uses most commands."""
     return b"".join(
         (
             encode(connect()),

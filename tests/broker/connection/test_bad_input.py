@@ -265,7 +265,7 @@ def test_a_subscription_that_cannot_be_is_refused(fields: dict[str, object], err
 
 
 def test_a_broker_of_apaches_may_read_its_topic_policies_here() -> None:
-    """Its reader has an Avro schema; while it is refused, that broker loads no topic of the namespace."""
+    """The reader of Apache's broker has an Avro schema; while it is refused, that broker loads no topic of the namespace."""
 
     async def scenario() -> None:
         async with a_peer() as peer:

@@ -37,7 +37,7 @@ PONG = BaseCommand(type=BaseCommand.PONG, pong=api.CommandPong())
 
 
 class Line:
-    """What a check does to its connection, written down."""
+    """Record of the effects of a check on its connection."""
 
     def __init__(self, timeout_ms: int = 5000) -> None:
         self.did: list[str] = []

@@ -49,7 +49,7 @@ class BrokersTransport(FakeTransport):
 
 
 class FakeWay:
-    """To that broker."""
+    """Way to that broker."""
 
     own, tls = OwnCredentials(), None
 
@@ -175,7 +175,7 @@ def _numbers(written: bytes) -> list[int]:
 
 
 def test_what_follows_the_connect_to_a_broker_is_forwarded_whole_however_many_frames_it_has() -> None:
-    """Of the bytes behind it none is taken apart."""
+    """Bytes after the CONNECT are not parsed."""
 
     async def scenario() -> None:
         connection, transport = await a_client(is_connected=False)

@@ -192,7 +192,7 @@ def payload(schema: Schema) -> dict[str, Any]:
 
 
 def decide_by(url: str, strategy: str) -> dict[str, tuple[int, int]]:
-    """Of each case the statuses of putting the first and the second schema: 200, or 409 and others for a refusal."""
+    """Returns for each case the statuses of the first and the second schema: 200, or 409 and others for a refusal."""
     namespace = f"{NAMESPACE}-{strategy.lower().replace('_', '-')}"
     ask(url, "PUT", f"/admin/v2/namespaces/{namespace}")
     status, answer = ask(url, "PUT", f"/admin/v2/namespaces/{namespace}/schemaCompatibilityStrategy", strategy)

@@ -1,4 +1,4 @@
-"""What was wrong in Pulsar once, by its CVE: the routes and the code. Others are beside what they are about.
+"""Vulnerabilities that Pulsar once had, by CVE: the routes and the code. Others are beside what they are about.
 
 CVE-2021-22160 (test_authentication), 2023-30429 and 2023-31007 (test_guarded_connections), 2022-33681, -33682 and -33683
 (tests/broker/service/test_neighbours), 2022-24280 (tests/clients/test_proxy_connection), 2025-30677
@@ -35,7 +35,7 @@ CLIENTS = [who for who in ROLES if who.name in ("ns-produce", "ns-consume", "top
 
 
 async def roles_that_may(found: Dispatcher, endpoints: list[Endpoint]) -> list[tuple[str, str]]:
-    """Of the clients."""
+    """Roles of clients that may use an endpoint."""
     security = Security(settings(), await a_store(), {}, lambda: 1_000_000.0)
     may: list[tuple[str, str]] = []
     for endpoint in endpoints:
@@ -110,7 +110,7 @@ def test_cve_2023_30428_who_may_not_publish_may_not_do_it_over_http_either() -> 
 
 @cache
 def sources() -> dict[str, ast.Module]:
-    """What a server runs, by its path."""
+    """Modules that a server runs, by path."""
     paths = (path for layer in SERVERS for path in (ROOT / layer).rglob("*.py") if "generated" not in path.parts)
     return {str(path.relative_to(ROOT)): ast.parse(path.read_text()) for path in paths}
 

@@ -15,7 +15,7 @@ def part(value: bytes) -> str:
 
 
 def in_setting(secret: bytes) -> str:
-    """As tokenSecretKey takes it."""
+    """Secret in the form of tokenSecretKey."""
     return f"data:;base64,{base64.b64encode(secret).decode()}"
 
 

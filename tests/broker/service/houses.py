@@ -78,7 +78,7 @@ class House:
         await self.store.close()
 
     async def follow(self, topic: TopicName, others: "dict[str, House]") -> "House":
-        """Who serves it, asked as a client does: here first."""
+        """Returns the house that serves the topic, found like a client does: here first."""
         house, authoritative = self, False
         for _ in range(3):
             answer = await house.service.lookup.find(topic, authoritative=authoritative)

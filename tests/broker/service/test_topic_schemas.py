@@ -1,4 +1,4 @@
-"""Which strategy holds for a topic's schemas, and that asking costs no metadata: topic before namespace before broker."""
+"""Strategy that holds for a topic's schemas, found without metadata: topic before namespace before broker."""
 
 import asyncio
 from typing import Any

@@ -62,7 +62,7 @@ class CoordinatorWorld:
         return self.coordinator
 
     async def kill(self) -> None:
-        """As kill -9 of the broker: its tasks end, and nothing that it does takes effect any more."""
+        """Ends the broker like kill -9: its tasks end, and nothing that it does takes effect any more."""
         await self.storage.kill()
         self.coordinator._stop()
 

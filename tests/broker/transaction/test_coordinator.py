@@ -155,7 +155,8 @@ def test_who_cannot_be_reached_is_asked_until_it_has_ended_the_transaction() -> 
 
 @pytest.mark.parametrize("action", [COMMIT, ABORT])
 def test_who_had_ended_it_otherwise_is_named_and_holds_nothing_up(action: TxnAction) -> None:
-    """Whoever may say END_TXN_ON_PARTITION may do that. The coordinator asked on for ever, and END_TXN had no answer."""
+    """Any peer that may send END_TXN_ON_PARTITION can cause this. The coordinator asked on for ever, and END_TXN had no
+    answer."""
 
     async def scenario() -> None:
         world = CoordinatorWorld()

@@ -244,7 +244,7 @@ def test_without_the_setting_each_command_is_told_that_there_are_no_transactions
 
 
 def test_an_end_that_does_not_say_which_is_refused_and_the_transaction_stays_open() -> None:
-    """It was taken for a commit: an action that a broker does not know comes as none."""
+    """An action that a broker does not know arrives as none, and was taken for a commit."""
 
     async def scenario() -> None:
         async with a_server() as server:

@@ -171,13 +171,13 @@ def test_an_end_names_those_who_had_ended_it_otherwise_in_a_record_that_apache_r
 
 
 class Twin:
-    """What a reader of PIP-31 would write down: of each number its status and who takes part."""
+    """Naive twin after PIP-31: for each number its status and its participants."""
 
     def __init__(self) -> None:
         self.known: dict[int, tuple[TxnStatus, set[str], set[TxnSubscription]]] = {}
 
     def does(self, what: str, least: int, other: int) -> ServerError | None:
-        """What the machine should refuse with."""
+        """Returns the refusal that the machine should give."""
         if least not in self.known:
             return ServerError.TRANSACTION_NOT_FOUND
         status, partitions, subscriptions = self.known[least]

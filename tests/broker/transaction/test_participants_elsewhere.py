@@ -21,7 +21,7 @@ HERE = Advertised("pulsar://here:1", "http://here:2")
 
 
 class OneBrokersView:
-    """What `ParticipantsAnywhere` asks of the service of its broker: every topic is at one other."""
+    """Lookup of a broker for which every topic is at one other."""
 
     def __init__(self, port: int) -> None:
         self.advertised, self.neighbours = HERE, Neighbours()

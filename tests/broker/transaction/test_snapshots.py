@@ -32,7 +32,7 @@ PLACES = st.builds(Position, st.integers(0, (1 << 63) - 1), st.integers(-1, (1 <
 
 
 def aborted_of(ids: Mapping[TxnId, int]) -> AbortedTransactions:
-    """Of each the ledger of its marker."""
+    """Aborted transactions, each with the ledger of its marker."""
     aborted = AbortedTransactions()
     for number, (txn_id, ledger_id) in enumerate(sorted(ids.items(), key=lambda item: item[1])):
         aborted.add(txn_id, Position(ledger_id, number))
@@ -114,7 +114,7 @@ def test_records_have_the_bytes_of_apaches() -> None:
     ],
 )
 def test_schemas_are_those_that_apache_registers(kind: Kind, size: int, digest: int) -> None:
-    """By their length and CRC: of Schema.AVRO(...).getSchemaInfo() of the same version."""
+    """Length and CRC are of Schema.AVRO(...).getSchemaInfo() of the same version."""
     found = schema_of(kind).data
     assert (len(found), crc32(found)) == (size, digest)
 

@@ -1,4 +1,4 @@
-"""Whose a transaction is, and what of transactions nobody opens as a topic, as Apache Pulsar 4.0.8 refuses both."""
+"""Owners of transactions, and transaction logs that cannot be opened as topics, as Apache Pulsar 4.0.8 refuses both."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -113,7 +113,7 @@ async def opened(peer: Peer) -> TxnId:
 
 
 async def outcomes(peer: Peer, txn_id: TxnId) -> list[str | None]:
-    """What each command that uses a transaction is refused with; None: it is done."""
+    """Returns the refusal of each command that uses a transaction; None: it is done."""
     found: list[str | None] = []
     for command, name in (
         (add(txn_id, TOPIC), "add_partition_to_txn_response"),

@@ -82,7 +82,7 @@ class AffinityRoutes:
         return no_content()
 
     async def delete_domain(self, request: Request) -> Response:
-        """Its brokers are in none any more."""
+        """Deletes a failure domain; its brokers belong to none then."""
         cluster, name = await require_cluster(request, self._store), request.path_params["domain"]
         try:
             await self._store.delete(f"{domains_path(cluster)}/{name}")
@@ -135,7 +135,7 @@ class AffinityRoutes:
         return "" if found is None else decode_group(found.value)
 
     async def _change(self, namespace: NamespaceName, edit: Callable[[dict[str, Any]], dict[str, Any]]) -> None:
-        """Of LocalPolicies, which also say how the namespace is cut: everything else in them stays."""
+        """Changes LocalPolicies, and keeps their other members, such as the bundles."""
         policies = await self._namespace_policies.document(namespace)
         path = f"{LOCAL_POLICIES}/{namespace}"
         for _ in range(_ATTEMPTS_MAX):

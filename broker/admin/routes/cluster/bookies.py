@@ -49,7 +49,7 @@ class BookieRoutes:
         return json_answer({"bookies": [{"bookieId": name} for name in sorted(found)]})
 
     async def local_reads(self, request: Request) -> Response:
-        """Of each bookie in this process that hands over its files: the abstract socket, and the token (hexadecimal)."""
+        """Tells the abstract socket and the token (hexadecimal) of each bookie in this process that hands over its files."""
         inside = self._bookies_inside
         told = {name: {"socket": each.socket_name.decode(), "token": each.token.hex()} for name, each in inside.items()}
         answer = json_answer(told)
@@ -57,11 +57,11 @@ class BookieRoutes:
         return answer
 
     async def places(self, request: Request) -> Response:
-        """By group and bookie."""
+        """Tells the places of bookies by group and bookie."""
         return json_answer(await self._documents.get(PLACES) or {})
 
     async def place(self, request: Request) -> Response:
-        """Of one bookie."""
+        """Tells the place of one bookie."""
         bookie = request.path_params["bookie"]
         for members in (await self._documents.get(PLACES) or {}).values():
             if bookie in members:
@@ -69,7 +69,8 @@ class BookieRoutes:
         raise _missing(bookie)
 
     async def set_place(self, request: Request) -> Response:
-        """In this group and in no other. A bookie without a rack would be nowhere: refused, which Apache does not."""
+        """Places a bookie in this group and in no other. A bookie without a rack would be nowhere: refused, which Apache does
+        not."""
         bookie, group = request.path_params["bookie"], request.state.query["group"]
         info: BookieInfo = request.state.body
         if not group:

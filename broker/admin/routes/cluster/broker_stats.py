@@ -37,7 +37,7 @@ class BrokerStatsRoutes:
         ]
 
     async def load_report(self, request: Request) -> Response:
-        """What the load manager was told last, LocalBrokerData's changing half."""
+        """Tells the load that was reported last, the changing half of LocalBrokerData."""
         load = self._load.driver
         return json_answer(load_fields(BrokerLoad() if load is None else load.reported()))
 
@@ -70,7 +70,7 @@ class BrokerStatsRoutes:
 
 
 def _of_topic(stats: TopicStats) -> dict[str, float]:
-    """What is a subscription's is 0 yet."""
+    """Returns the stats of a topic; those of subscriptions are 0 yet."""
     return {
         "brk_in_rate": stats.msg_rate_in,
         "brk_in_tp_rate": stats.msg_throughput_in,

@@ -75,7 +75,7 @@ class BrokerRoutes:
     # ---- Which there are
 
     async def status(self, request: Request) -> Response:
-        """For load balancers: OK, or 404 while the file of statusFilePath is not there (VipStatus)."""
+        """Tells load balancers OK, or 404 while the file of statusFilePath is missing (VipStatus)."""
         if not self._is_in_service():
             raise HTTPException(404)
         return PlainTextResponse("OK")
@@ -117,7 +117,7 @@ class BrokerRoutes:
         return await self._store.children(BROKERS) or [broker_id(self._service.lookup.advertised)]
 
     async def _owned_by(self, broker: str) -> list[str]:
-        """By the nodes that say so."""
+        """Returns the bundles whose nodes name this broker."""
         found = []
         for tenant in await self._store.children(OWNERS):
             for name in await self._store.children(f"{OWNERS}/{tenant}"):
@@ -129,7 +129,7 @@ class BrokerRoutes:
         return found
 
     async def _loaded(self) -> list[str]:
-        """Of a standalone: the bundles in which topics are loaded."""
+        """Returns the bundles of a standalone in which topics are loaded."""
         found: dict[str, None] = {}
         for name in self._service.catalogue.loaded_topics:
             topic = TopicName.parse(name)
@@ -156,7 +156,7 @@ class BrokerRoutes:
         return text_answer("ok")
 
     async def version(self, request: Request) -> Response:
-        """Of this software."""
+        """Tells the version of this software."""
         return text_answer(self._version)
 
     async def check_backlogs(self, request: Request) -> Response:
@@ -195,16 +195,16 @@ class BrokerRoutes:
         return json_answer(self._service.dynamic_configuration.runtime())
 
     async def change_configuration(self, request: Request) -> Response:
-        """In force on every broker; 412 for a key that does not change, or a value that it cannot have."""
+        """Changes a setting on every broker; 412 for a key that does not change, or a value that it cannot have."""
         await self._service.dynamic_configuration.change(request.path_params["key"], request.path_params["value"])
         return no_content()
 
     async def remove_configuration(self, request: Request) -> Response:
-        """What the configuration file says holds again."""
+        """Removes a changed setting: the value of the configuration file holds again."""
         await self._service.dynamic_configuration.remove(request.path_params["key"])
         return no_content()
 
 
 def _host(data: Mapping[str, Any]) -> str:
-    """Of NamespaceEphemeralData."""
+    """Returns the host in NamespaceEphemeralData."""
     return str(data.get("httpUrl") or data.get("httpUrlTls") or "").partition("://")[2]

@@ -68,7 +68,7 @@ class ClusterRoutes:
         return json_answer([name for name in await self._store.children(ROOT) if name != "global"])
 
     async def get(self, request: Request) -> Response:
-        """How a cluster is reached."""
+        """Tells the addresses of a cluster."""
         return json_answer(await self._require(request))
 
     async def create(self, request: Request) -> Response:
@@ -110,7 +110,7 @@ class ClusterRoutes:
         return no_content() if peers is None else json_answer(peers)
 
     async def set_peers(self, request: Request) -> Response:
-        """In place of those that there are."""
+        """Replaces the peers of a cluster."""
         cluster, peers = request.path_params["cluster"], list(dict.fromkeys(request.state.body))
         known = await self._store.children(ROOT)
         for peer in peers:
@@ -122,7 +122,7 @@ class ClusterRoutes:
         return no_content()
 
     async def migration(self, request: Request) -> Response:
-        """Where the cluster's clients were sent; nobody is sent anywhere here, so that there is never anything (404)."""
+        """Tells the target of a migration; clusters are not migrated here, so that the answer is always 404."""
         await self._require(request)
         raise Refusal(404, "Cluster does not exist")
 

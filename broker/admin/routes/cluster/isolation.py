@@ -108,7 +108,7 @@ class IsolationRoutes:
         return decode_policies(found.value)
 
     async def _change(self, cluster: str, name: str, policy: IsolationPolicy | None) -> IsolationPolicy | None:
-        """What stood there before."""
+        """Stores a policy and returns the one before."""
         path = isolation_path(cluster)
         for _ in range(_ATTEMPTS_MAX):
             found = await self._store.get(path)

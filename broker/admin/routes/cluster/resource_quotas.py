@@ -42,20 +42,20 @@ class ResourceQuotaRoutes:
         ]
 
     async def default(self, request: Request) -> Response:
-        """Of bundles that have none of their own."""
+        """Tells the quota of bundles without their own."""
         return json_answer(await self._default())
 
     async def set_default(self, request: Request) -> Response:
-        """Of bundles that have none of their own."""
+        """Sets the quota of bundles without their own."""
         await self._documents.change(_DEFAULT, lambda before: plain(request.state.body))
         return no_content()
 
     async def get(self, request: Request) -> Response:
-        """Of one bundle."""
+        """Tells the quota of one bundle."""
         return json_answer(await self._documents.get(await self._path(request)) or await self._default())
 
     async def set(self, request: Request) -> Response:
-        """Of one bundle."""
+        """Sets the quota of one bundle."""
         await self._documents.change(await self._path(request), lambda before: plain(request.state.body))
         return no_content()
 
@@ -68,7 +68,7 @@ class ResourceQuotaRoutes:
         return await self._documents.get(_DEFAULT) or plain(_INITIAL)
 
     async def _path(self, request: Request) -> str:
-        """Of a bundle that there is. Refusal(412)."""
+        """Returns the path of an existing bundle. Refusal(412)."""
         namespace, text = namespace_of(request), request.path_params["bundle"]
         await self._catalogue.namespaces.require(namespace)
         if (await bundles_of(self._lookup, namespace)).named(text) is None:

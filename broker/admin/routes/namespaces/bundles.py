@@ -61,7 +61,7 @@ class BundleRoutes:
 
 
 async def bundles_of(lookup: Lookup, namespace: NamespaceName) -> Bundles:
-    """As they are cut; one where bundles are not what is owned."""
+    """Returns the bundles of a namespace; one where bundles are not what is owned."""
     return await lookup.owners.cut(namespace) or Bundles(namespace, (0, HASH_MAX))
 
 

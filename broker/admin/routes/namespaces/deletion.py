@@ -38,7 +38,7 @@ _DOMAINS = ("persistent", "non-persistent")
 
 
 class NamespaceDeletion:
-    """Of one cluster."""
+    """Deletion of the namespaces of one cluster."""
 
     def __init__(
         self, catalogue: Catalogue, lookup: Lookup, lifecycle: TopicLifecycle, schemas: TopicSchemas, store: MetadataStore

@@ -131,7 +131,7 @@ class NamespaceRoutes:
         return no_content() if elsewhere is None else redirect(request, elsewhere.address)
 
     async def topics(self, request: Request) -> Response:
-        """Its topics, partitions one by one; of those that are not persistent the ones that are loaded here."""
+        """Tells the topics of a namespace, partitions one by one; non-persistent ones that are loaded here."""
         query = request.state.query
         topics = await self._catalogue.list_topics(namespace_of(request), system_topics=query["includeSystemTopic"])
         found = [] if query["mode"] is Mode.NON_PERSISTENT else await full_names(topics)

@@ -43,11 +43,11 @@ class PermissionRoutes:
         ]
 
     async def roles(self, request: Request) -> Response:
-        """What each role may do in the namespace."""
+        """Tells the permissions of each role in the namespace."""
         return json_answer(await self._auth(request, _ROLES))
 
     async def grant(self, request: Request) -> Response:
-        """What this role may do, in place of what it might before."""
+        """Replaces the permissions of a role."""
         role, actions = request.path_params["role"], list(dict.fromkeys(request.state.body))
         return await self._change(request, _ROLES, lambda roles: {**roles, role: actions})
 
@@ -57,7 +57,7 @@ class PermissionRoutes:
         return await self._change(request, _ROLES, lambda roles: {name: each for name, each in roles.items() if name != role})
 
     async def subscriptions(self, request: Request) -> Response:
-        """Which roles alone may use a subscription of this name."""
+        """Tells the roles that may use a subscription of this name."""
         return json_answer(await self._auth(request, _SUBSCRIPTIONS))
 
     async def grant_subscription(self, request: Request) -> Response:

@@ -21,7 +21,7 @@ Document = dict[str, Any]
 
 
 async def change(policies: NamespacePolicies, request: Request, edit: Callable[[Document], None]) -> Response:
-    """Of the namespace in the path; members that `edit` sets to None are left out."""
+    """Changes the policies of the namespace in the path; members that `edit` sets to None are left out."""
 
     def without_nulls(document: Document) -> None:
         edit(document)
@@ -111,7 +111,7 @@ class NamespacePolicyRoutes:
                 document[member] = value
 
     async def scan_offloaded(self, request: Request) -> Response:
-        """What of offloaded ledgers lies where: not supported."""
+        """Scans offloaded ledgers: not supported."""
         raise Refusal(501, f"scanOffloadedLedgers is not supported: {OFFLOAD}")
 
 

@@ -1,4 +1,4 @@
-"""What a policy of a namespace may be, and what two of them may be together. Pure; Refusal in Apache's words."""
+"""Checks of single policies of a namespace, and of two policies together. Pure; Refusal in Apache's words."""
 
 from collections.abc import Callable, Mapping
 from typing import Any

@@ -69,7 +69,7 @@ class NamespacePolicy:
         return self.path.partition("/")[0]
 
     def require(self, value: Any) -> None:
-        """That the value may be, and is enforced. Refusal."""
+        """Checks that the value is valid, and that the policy is enforced here. Refusal."""
         if self.check is not None:
             self.check(value)
         if self.missing and value is not None and value not in self.harmless:

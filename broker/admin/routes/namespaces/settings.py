@@ -73,7 +73,7 @@ class NamespaceSettingRoutes:
         return json_answer((await self._document(request)).get("backlog_quota_map") or {})
 
     async def set_quota(self, request: Request) -> Response:
-        """How large, or how old, the backlog of a topic may be, and what happens then."""
+        """Sets the size or age that the backlog of a topic may have, and the action beyond it."""
         given: BacklogQuota = request.state.body
         kind: QuotaType = request.state.query["backlogQuotaType"]
         if given.policy is None:
@@ -104,7 +104,7 @@ class NamespaceSettingRoutes:
     # ---- Properties
 
     async def properties(self, request: Request) -> Response:
-        """What operators have noted down of the namespace."""
+        """Tells the properties that operators have noted for the namespace."""
         return json_answer((await self._document(request)).get("properties") or {})
 
     async def set_properties(self, request: Request) -> Response:
@@ -145,7 +145,7 @@ class NamespaceSettingRoutes:
     # ---- Clusters
 
     async def clusters(self, request: Request) -> Response:
-        """Where the namespace is."""
+        """Tells the clusters of the namespace."""
         return json_answer((await self._document(request)).get("replication_clusters") or [])
 
     async def set_clusters(self, request: Request) -> Response:
@@ -160,7 +160,7 @@ class NamespaceSettingRoutes:
         return nothing()
 
     async def allowed(self, request: Request) -> Response:
-        """Where topics of the namespace may be; none: where the namespace is."""
+        """Tells the clusters in which topics of the namespace may be; none: those of the namespace."""
         return json_answer((await self._document(request)).get("allowed_clusters") or [])
 
     async def set_allowed(self, request: Request) -> Response:
@@ -187,7 +187,7 @@ class NamespaceSettingRoutes:
         return no_content()
 
     async def set_affinity(self, request: Request) -> Response:
-        """Not supported."""
+        """Sets the bookie group: not supported."""
         await self._catalogue.namespaces.require(namespace_of(request))
         raise Refusal(501, f"bookieAffinity is not supported: {_AFFINITY}")
 

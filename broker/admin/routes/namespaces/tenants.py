@@ -55,7 +55,7 @@ class TenantRoutes:
         return json_answer(await self._store.children(ROOT))
 
     async def get(self, request: Request) -> Response:
-        """Its admins and the clusters in which it may have namespaces."""
+        """Tells the admins of a tenant and the clusters in which it may have namespaces."""
         found = await self._documents.get(_path(request))
         if found is None:
             raise Refusal(404, "Tenant does not exist")
@@ -102,7 +102,7 @@ class TenantRoutes:
         return no_content()
 
     async def _checked(self, info: TenantInfo | None) -> Any:
-        """In the order in which Apache finds fault. Refusal(412)."""
+        """Checks a tenant in the order in which Apache checks it. Refusal(412)."""
         if info is None:
             raise Refusal(412, "TenantInfo is null")
         roles, clusters = info.admin_roles or [], info.allowed_clusters

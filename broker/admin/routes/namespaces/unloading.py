@@ -59,7 +59,7 @@ class UnloadingRoutes:
         return no_content() if elsewhere is None else redirect(request, elsewhere.address, without=_DESTINATION)
 
     async def topic(self, request: Request) -> Response:
-        """What is stored but not loaded is as unloaded as can be."""
+        """Unloads a topic. A stored topic that is not loaded counts as unloaded."""
         topic = topic_of(request)
         partitions = (await self._catalogue.partitioned_topics.get(topic)).partitions
         may_be = bool(partitions) or await self._catalogue.topic_exists(topic)
@@ -80,7 +80,7 @@ class UnloadingRoutes:
 
 
 async def unload_namespace(lookup: Lookup, namespace: NamespaceName) -> None:
-    """Of every bundle its owner is asked to give it up. Refusal where one does not."""
+    """Asks the owner of every bundle to give it up. Refusal where one does not."""
     for each in (await bundles_of(lookup, namespace)).all():
         elsewhere = await lookup.owners.unload(namespace, each.range)
         if elsewhere is not None:

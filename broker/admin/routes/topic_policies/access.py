@@ -1,4 +1,4 @@
-"""What routes of topic policies share: the topic that is asked about, its document, and what holds for it. Owns nothing."""
+"""Access to the policies of one topic: the topic of a request, its document, and the policies in force. Owns nothing."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -60,7 +60,7 @@ class TopicPolicyAccess:
         return self.documents.document(topic, is_global=request.state.query["isGlobal"])
 
     async def in_force(self, topic: TopicName) -> EffectivePolicies:
-        """Of a partitioned topic, on its first partition."""
+        """Returns the policies in force, of a partitioned topic those of its first partition."""
         partitions = (await self.catalogue.partitioned_topics.get(topic)).partitions
         loaded = await self.lifecycle.topic(topic.partition(0) if partitions else topic, may_create=False)
         return loaded.upkeep.policies
@@ -90,6 +90,6 @@ class TopicPolicyAccess:
 def endpoint(
     method: str, path: str, name: str, handler: Handler, query: tuple[Query, ...], *, summary: str = "", **types: Any
 ) -> Endpoint:
-    """Of a topic's policy; `name` is Apache's PolicyName."""
+    """Endpoint of a topic's policy; `name` is Apache's PolicyName."""
     access = Access(Kind.TOPIC_POLICY, name, method != "GET")
     return Endpoint(method, f"{TOPIC}/{path}", handler, access, query, summary=summary, **types)

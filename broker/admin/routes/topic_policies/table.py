@@ -251,7 +251,7 @@ POLICIES: tuple[DeclaredPolicy, ...] = (
 
 
 def stored(policy: DeclaredPolicy, document: Mapping[str, Any]) -> Any:
-    """What the topic itself says, as the route answers it; None: nothing."""
+    """Returns the topic's own value, as the route answers it; None: it has none."""
     if policy.path == "delayedDelivery":
         return _delayed_delivery(document)
     value = document.get(policy.member)

@@ -74,7 +74,7 @@ class TopicPolicyRoutes:
         return no_content() if value is None else json_answer(value)
 
     async def _applied(self, topic: TopicName, policy: DeclaredPolicy) -> Any:
-        """What holds where the topic says nothing itself; None: nothing is said anywhere."""
+        """Returns the value in force for a topic without one of its own; None: no level has one."""
         if policy.of_schemas is not None:
             return await policy.of_schemas(self._schemas, topic)
         if policy.namespace_member:

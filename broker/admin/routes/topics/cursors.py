@@ -272,7 +272,7 @@ class CursorRoutes:
         return await self._lifecycle.topic(name, may_create=False)
 
     async def _having(self, request: Request, work: Callable[[Topic], Awaitable[object]]) -> None:
-        """To the topic, or those of its partitions that have the subscription."""
+        """Does the work on the topic, or on those of its partitions that have the subscription."""
         await self._parts.do(request, where_subscribed(request, work))
 
     async def _one(self, request: Request, otherwise: str) -> tuple[Topic, str]:

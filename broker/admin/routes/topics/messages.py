@@ -28,7 +28,7 @@ _CONTROL = re.compile("[\x00-\x1f\x7f]")
 
 
 class TransactionFacts(Protocol):
-    """As much of a topic as says whether a message counts; the methods are `Topic`'s."""
+    """Facts of a topic that say whether a message counts; the methods are `Topic`'s."""
 
     def transaction_buffer(self) -> BufferFacts: ...
     def transaction_in_buffer(self, txn_id: TxnId) -> InBufferFacts: ...
@@ -96,7 +96,7 @@ def _of_transaction(position: Position, metadata: MessageMetadata, facts: Transa
 
 
 def _one_line(text: str) -> str:
-    """Of a header: what a client named itself must not become a header of its own."""
+    """Returns a header without line ends: a client's own name must not become a header."""
     return _CONTROL.sub(" ", text).strip().encode("latin-1", "replace").decode("latin-1")
 
 

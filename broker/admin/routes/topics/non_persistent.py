@@ -87,7 +87,7 @@ class NonPersistentRoutes:
         status, message = _REFUSED.get(tail, _REFUSED_OTHERWISE)
 
         async def refuse(request: Request) -> Response:
-            """Not of topics that store nothing."""
+            """Refuses a route that makes no sense for topics without storage."""
             await self._catalogue.namespaces.require(topic_of(request).namespace)
             raise Refusal(status, message.format(tail.strip("/")))
 

@@ -178,7 +178,7 @@ class TopicRoutes:
         return json_answer(await partitioned_stats_json(metadata, stats, per_partition=query["perPartition"]))
 
     async def _check_new(self, topic: TopicName) -> None:
-        """That a topic of this name may be created by hand, as Apache puts it."""
+        """Checks that a topic of this name may be created by hand, in Apache's words."""
         _require_creatable(topic)
         whole = topic.partitioned
         partitions = (await self._catalogue.partitioned_topics.get(whole)).partitions

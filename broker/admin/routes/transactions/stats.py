@@ -42,7 +42,7 @@ class TransactionStatRoutes:
         ]
 
     async def buffer(self, request: Request) -> Response:
-        """What a topic knows of its transactions."""
+        """Tells the transactions of a topic."""
         facts = (await self._topic(request)).transaction_buffer()
         query = request.state.query
         told: dict[str, Any] = {
@@ -60,12 +60,12 @@ class TransactionStatRoutes:
         return json_answer(told)
 
     async def in_buffer(self, request: Request) -> Response:
-        """What a topic knows of one transaction."""
+        """Tells one transaction on a topic."""
         facts = (await self._topic(request)).transaction_in_buffer(_txn_id(request))
         return json_answer({"startPosition": facts.start_position, "aborted": facts.is_aborted})
 
     async def pending(self, request: Request) -> Response:
-        """What a subscription knows of acknowledgements in transactions."""
+        """Tells the acknowledgements of a subscription in transactions."""
         name = request.path_params["subName"]
         facts = await (await self._topic(request)).pending_acks(name)
         if facts is None:
@@ -81,7 +81,7 @@ class TransactionStatRoutes:
         )
 
     async def in_pending(self, request: Request) -> Response:
-        """What a subscription knows of one transaction."""
+        """Tells one transaction on a subscription."""
         name = request.path_params["subName"]
         facts = await (await self._topic(request)).in_pending_acks(name, _txn_id(request))
         if facts is None:

@@ -63,7 +63,7 @@ class TransactionRoutes:
         return json_answer(found)
 
     async def stats(self, request: Request) -> Response:
-        """What a coordinator has done, or all of them, by number."""
+        """Tells the counts of one coordinator, or of all by number."""
         self._require_enabled()
         asked = _number(request)
         if asked is not None:
@@ -155,7 +155,7 @@ class TransactionRoutes:
             raise Refusal(404, f"Transaction coordinator not found! coordinator id : {number}") from absent
 
     async def _of(self, number: int, path: str, here: Any) -> Any:
-        """What the coordinator of that number tells, wherever it is; None: it is loaded nowhere."""
+        """Returns the answer of a coordinator, wherever it is; None: it is loaded nowhere."""
         found = self._require_enabled().all.get(number)
         if found is not None and not found.has_ended:
             return here(found)
@@ -201,7 +201,7 @@ def _slow(coordinator: Coordinator, timeout_ms: int) -> dict[str, Any]:
 
 
 def _metadata(coordinator: Coordinator, transaction: Transaction) -> dict[str, Any]:
-    """What each participant has of it is told by the participant's own routes."""
+    """Returns the metadata of a transaction; the routes of each participant tell the participant's part."""
     acked: dict[str, dict[str, Any]] = {}
     for topic, name in sorted(transaction.subscriptions):
         acked.setdefault(topic, {})[name] = {}

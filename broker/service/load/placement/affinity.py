@@ -11,8 +11,8 @@ DEFAULT_DOMAIN = "default"
 
 
 def namespace_counts(group: str, groups: Mapping[str, str], hosted: Mapping[str, Collection[str]]) -> dict[str, int]:
-    """By broker, of those that have any. `groups`: by namespace; `hosted`: namespaces by broker. Names differ by more than
-    their case."""
+    """Returns the number of namespaces of the group by broker, of brokers that have any. `groups`: by namespace; `hosted`:
+    namespaces by broker. Names differ by more than their case."""
     counts = {
         broker: sum(groups.get(namespace, "").lower() == group.lower() for namespace in set(namespaces))
         for broker, namespaces in hosted.items()

@@ -15,20 +15,20 @@ ASKED_SECONDS = 30.0
 
 
 class Chooser(Protocol):
-    """What the lookup asks."""
+    """Choice of a broker for a bundle, as lookups need it."""
 
     async def choose(self, cut: Bundles, bundle: Bundle, brokers: Collection[str]) -> str | None:
         """One of the brokers; None when none of them may. MetadataError."""
 
     async def wish(self, bundle: Bundle, broker: str) -> None:
-        """Whoever is asked for the bundle next chooses this one. MetadataError."""
+        """Makes this broker the choice for the bundle. MetadataError."""
 
     async def wished(self, bundle: Bundle) -> str | None:
         """The broker of the last wish, if that still counts. MetadataError."""
 
 
 class ByHash:
-    """Whom somebody wished for; else, whatever they do, each gets as many bundles of a namespace as any other, or one more."""
+    """Choice of the wished broker; without a wish each gets as many bundles of a namespace as any other, or one more."""
 
     def __init__(self, board: LoadBoard) -> None:
         self._board = board
@@ -45,7 +45,7 @@ class ByHash:
 
 
 class ByLoad:
-    """Whom somebody wished for, if there is such a wish; else, of those that may have it (`rules`), who has the least to do.
+    """Choice of the wished broker; without a wish the least loaded broker that `rules` allow.
 
     Every broker decides by itself, from the same reports: where two decide differently, the first to take the bundle has it.
     Owns whom it has sent bundles to that they have not reported yet, forgotten after ASKED_SECONDS.

@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 
 
 class Heirs:
-    """Of one broker."""
+    """Heirs of one broker's bundles."""
 
     def __init__(self, members: Members, chooser: Chooser) -> None:
         self._members, self._chooser = members, chooser
@@ -43,11 +43,11 @@ class Heirs:
         return await self._chooser.wished(bundle) == self._members.own_id
 
     async def as_wished(self, bundle: Bundle) -> None:
-        """Whom somebody wished for, if anybody did. Never fails."""
+        """Names the wished broker as heir, if there is a wish. Never fails."""
         await self._name(bundle, partial(self._chooser.wished, bundle))
 
     async def as_chosen(self, cut: Bundles, bundle: Bundle) -> None:
-        """Whoever is to have it when this broker has it no more, and is wished for from now on. Never fails."""
+        """Chooses the heir of a bundle that this broker gives up, and stores it as the wish. Never fails."""
         await self._name(bundle, partial(self._chosen, cut, bundle))
 
     async def _chosen(self, cut: Bundles, bundle: Bundle) -> str | None:

@@ -20,7 +20,7 @@ UNLOAD_SCOPES = ("all_matching", "none", "changed")
 
 
 class InvalidPolicy(ValueError):
-    """What was given is no isolation policy; says why."""
+    """Value that is no isolation policy; says why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,8 @@ def host_of(broker: str) -> str:
 
 
 def to_unload(namespaces: Collection[str], old: IsolationPolicy | None, new: IsolationPolicy) -> list[str]:
-    """Whose brokers are chosen anew once `new` has replaced `old` (ClustersBase.filterAndUnloadMatchedNamespaceAsync).
+    """Returns the namespaces whose brokers are chosen anew once `new` has replaced `old`
+    (ClustersBase.filterAndUnloadMatchedNamespaceAsync).
 
     Scope `changed`, which is the default, leaves alone what an expression covers that stands in both, if the primaries are
     the same. Unlike there, what only the old policy covered is unloaded too: its brokers change as well.
@@ -91,7 +92,7 @@ def to_unload(namespaces: Collection[str], old: IsolationPolicy | None, new: Iso
 
 
 def parse_policy(document: Any) -> IsolationPolicy:
-    """From NamespaceIsolationDataImpl, checked as its `validate` and MinAvailablePolicy do. InvalidPolicy."""
+    """Returns the policy in NamespaceIsolationDataImpl, checked as its `validate` and MinAvailablePolicy do. InvalidPolicy."""
     if not isinstance(document, dict):
         raise InvalidPolicy("expected an object with namespaces, primary, secondary and auto_failover_policy")
     namespaces, primary = _expressions(document, "namespaces"), _expressions(document, "primary")

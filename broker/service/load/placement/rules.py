@@ -18,7 +18,7 @@ def namespaces_of(bundles: Collection[str]) -> set[str]:
 
 @dataclass(frozen=True, slots=True)
 class PlacementRules:
-    """As they stand at one moment."""
+    """Rules at one moment."""
 
     isolation: IsolationPolicies = field(default_factory=IsolationPolicies)
     groups: Mapping[str, str] = field(default_factory=dict)

@@ -30,7 +30,7 @@ def domains_path(cluster: str) -> str:
 
 
 def decode_brokers(value: bytes) -> list[str]:
-    """Of a failure domain. MetadataError."""
+    """Returns the brokers of a failure domain. MetadataError."""
     try:
         return [str(broker) for broker in json.loads(value).get("brokers") or ()]
     except (ValueError, TypeError, AttributeError) as error:
@@ -38,7 +38,7 @@ def decode_brokers(value: bytes) -> list[str]:
 
 
 def decode_group(value: bytes) -> str:
-    """Of a namespace, from its LocalPolicies; empty when it is in none. MetadataError."""
+    """Returns the anti-affinity group of a namespace, from its LocalPolicies; empty when it is in none. MetadataError."""
     try:
         return str(json.loads(value).get(ANTI_AFFINITY_GROUP) or "").strip()
     except (ValueError, AttributeError) as error:
@@ -46,7 +46,7 @@ def decode_group(value: bytes) -> str:
 
 
 class PlacementPolicies:
-    """Of one cluster; `close` last. `domains_enabled`: failureDomainsEnabled."""
+    """Placement policies of one cluster; `close` last. `domains_enabled`: failureDomainsEnabled."""
 
     def __init__(self, store: MetadataStore, cluster: str, *, domains_enabled: bool) -> None:
         self._store, self._domains_enabled = store, domains_enabled
@@ -60,7 +60,7 @@ class PlacementPolicies:
         self._unwatch = [store.watch(path, self._changed) for path in watched]
 
     async def rules(self, bundle: str, hosted: Mapping[str, Collection[str]]) -> PlacementRules:
-        """For a bundle, where the brokers have these others. MetadataError."""
+        """Returns the rules for a bundle; `hosted`: the namespaces that brokers serve already. MetadataError."""
         isolation = await self._isolation_policies()
         namespace = namespace_of_bundle(bundle)
         group = await self._group(namespace)

@@ -41,7 +41,7 @@ class FakeManagedLedgers:
 
 
 def parsed(text: str) -> dict[str, float]:
-    """By name and labels; every line is a comment or a sample, and none comes twice."""
+    """Values by name and labels; every line is a comment or a sample, and none comes twice."""
     found: dict[str, float] = {}
     for line in text.splitlines():
         if line.startswith("#"):

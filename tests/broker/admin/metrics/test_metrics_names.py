@@ -8,7 +8,7 @@ from tests.started_process import ROOT
 
 
 def absent_patterns() -> list[str]:
-    """Of the table's first column; `_b` behind `some_a` is `some_b`."""
+    """Patterns in the table's first column; `_b` behind `some_a` is `some_b`."""
     rows = [line for line in (ROOT / "docs" / "metrics.md").read_text().splitlines() if line.startswith("| `")]
     found: list[str] = []
     for row in rows:

@@ -1,4 +1,4 @@
-"""What /metrics tells beside topics: names, labels and buckets as Apache's, and values that somebody can check."""
+"""Metrics beside those of topics: names, labels and buckets as Apache's, and values that can be checked."""
 
 import asyncio
 from collections.abc import Callable

@@ -1,4 +1,4 @@
-"""What nobody should send to the admin REST (reliability 4.2, items 11 and 12): refused with a reason, never a 500."""
+"""Malformed requests to the admin REST (reliability 4.2, items 11 and 12): refused with a reason, never a 500."""
 
 import asyncio
 import json
@@ -152,7 +152,7 @@ def test_no_schema_is_nested_too_deep_for_us(depth: int) -> None:
 
 
 def served(request: bytes) -> bytes:
-    """What a server answers until it closes, or says nothing more."""
+    """Returns the bytes that a server answers until it closes or goes silent."""
 
     async def ask() -> bytes:
         world = AdminWorld()

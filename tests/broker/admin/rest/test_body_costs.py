@@ -30,7 +30,7 @@ def _path(endpoint: Endpoint) -> str:
 
 
 def _of_type(kind: Any, n: int) -> Iterator[tuple[str, Any]]:
-    """What a value of the type can be that is long, and where in it that is."""
+    """Yields long values of the type, each with its place."""
     match kind:
         case msgspec_types.StructType(fields=fields):
             for member in fields:
@@ -67,7 +67,7 @@ def _one_of(kind: Any, number: int) -> Any:
 
 
 def _bodies(endpoint: Endpoint, n: int) -> Mapping[str, bytes]:
-    """By what is long."""
+    """Bodies by their long part."""
     found: dict[str, Any] = {"list": [f"name{each}" for each in range(n)], "object": {f"name{each}": "x" for each in range(n)}}
     if endpoint.body is Text.TEXT:
         return {"text": b"x" * (40 * n)}

@@ -73,7 +73,7 @@ def test_the_ledger_that_is_written_to_is_told_apart_as_apache_does() -> None:
 
 
 def test_when_the_last_ledger_was_begun_is_told_before_and_after_the_first_append() -> None:
-    """By Apache 1970 is never told: a ledger is begun where a topic is opened. Here it is begun by the first append."""
+    """Apache never tells 1970: its ledger begins when the topic is opened. Here it is begun by the first append."""
 
     async def scenario() -> None:
         world = StoredWorld()

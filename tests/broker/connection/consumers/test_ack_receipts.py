@@ -1,4 +1,4 @@
-"""When an acknowledgement that asks for a receipt is answered, and whom those reach that ask for none."""
+"""Answers to acknowledgements that ask for a receipt, and effects of those that ask for none."""
 
 from tests.broker.connection.peer import a_peer, ack, play, settle
 from wire.frames import encode

@@ -283,7 +283,7 @@ def test_oddly_encoded_sends_are_stored_like_plain_ones() -> None:
 
 
 def test_a_run_that_is_answered_in_parts_is_answered_when_all_of_them_are() -> None:
-    """As deduplication does where some of its messages were stored before."""
+    """Deduplication answers in parts where some messages of a run were stored before."""
 
     async def scenario() -> None:
         async with a_peer() as peer:

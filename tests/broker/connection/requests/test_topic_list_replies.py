@@ -76,7 +76,7 @@ def test_a_turn_of_the_loop_encodes_some_of_the_names(what: str) -> None:
 
 @pytest.mark.parametrize("asked", [topics(), watch(".*")], ids=["a list", "a watcher"])
 def test_a_client_is_told_of_all_topics_in_slices(asked: BaseCommand) -> None:
-    """From the names in metadata to the frame."""
+    """Slices all the way from the names in metadata to the frame."""
 
     async def turns(count: int) -> tuple[int, int]:
         found = (0, 0)

@@ -1,4 +1,4 @@
-"""Who somebody is: tokens, passwords, certificates, several at once; and what is refused (reliability 4.4, CVE-2021-22160)."""
+"""Authentication: tokens, passwords, certificates, several at once; and refusals (reliability 4.4, CVE-2021-22160)."""
 
 import base64
 import json

@@ -1,1 +1,1 @@
-"""Who may use which route and which command: Apache's decisions, recorded, and the roles that they are about."""
+"""Permissions by route and command: Apache's decisions, recorded, and the roles that they are about."""

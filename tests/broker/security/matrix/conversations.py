@@ -1,4 +1,4 @@
-"""What each type of command that a client may send is asked with: the commands before it on its connection, and itself.
+"""Conversations for each type of command that a client may send: the commands before it on its connection, and itself.
 
 Whether those before it are allowed is part of it: what comes after a refused SUBSCRIBE is asked all the same. `letter` says
 what became of the last command.
@@ -25,7 +25,7 @@ OTHERS = "of another's transaction"
 
 @dataclass(frozen=True, slots=True)
 class World:
-    """What the commands are about. `txn_id` was opened by the super-user."""
+    """Names that the commands use. `txn_id` was opened by the super-user."""
 
     topic: str
     subscription: str
@@ -121,7 +121,7 @@ def _send(name: str = "SEND") -> Step:
 
 
 def conversations(topic: str, subscription: str) -> Mapping[str, Sequence[Step]]:
-    """By name, which begins with the type of the last command."""
+    """Conversations by name, which begins with the type of the last command."""
     alone = {name: (_given(each),) for name, each in commands(topic, subscription).items()}
     consumers = {
         f"{name} after SUBSCRIBE": (_SUBSCRIBE, _plain(name, consumer_id=1, **fields))

@@ -1,4 +1,4 @@
-"""Where we decide otherwise than Apache Pulsar 4.0.8 does, and why. We are the stricter but for routes that do nothing."""
+"""Decisions that differ from Apache Pulsar 4.0.8, with the reasons. We are the stricter but for routes that do nothing."""
 
 from collections.abc import Mapping
 

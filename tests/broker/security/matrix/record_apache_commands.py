@@ -55,7 +55,7 @@ class Asking:
         self._socket.close()
 
     def said(self, data: bytes, seconds: float) -> list[BaseCommand]:
-        """What is answered: one command, or none in so long."""
+        """Returns the answer: one command, or none in so long."""
         with contextlib.suppress(OSError):
             self._socket.sendall(data)
         return self._answer(seconds)
@@ -102,7 +102,7 @@ def became(address: tuple[str, int], secret: bytes, who: Who, world: World, step
 
 
 def load_coordinator(address: tuple[str, int], secret: bytes) -> None:
-    """As clients do it: by a lookup. Asked again until it has taken its place."""
+    """Loads a coordinator like clients do, by a lookup. Asked again until it has taken its place."""
     while True:
         asking = Asking(address, Who("", SUPER_USER), secret)
         asking.said(encode(lookup(f"{ASSIGN}-partition-0")), SECONDS_MAX)

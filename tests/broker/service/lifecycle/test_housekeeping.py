@@ -36,7 +36,7 @@ def expired(
     now_ms: int,
     retention: RetentionPolicy = NO_RETENTION,
 ) -> bool:
-    """Of the topic `t`, in a round at that time."""
+    """Whether the topic `t` expires in a round at that time."""
     standing = inactivity.judged("t", SeenTopic(now, policy, retention), now_ms)
     inactivity.round_ended()
     return standing is Standing.EXPIRED

@@ -1,4 +1,4 @@
-"""Where topics are partitioned by default, one that stores nothing is so whichever broker is asked first: over a socket."""
+"""Default partitions of topics without storage, the same whichever broker is asked first: over a socket."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

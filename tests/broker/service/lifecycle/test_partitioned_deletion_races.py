@@ -39,13 +39,13 @@ async def _in_turns(work: Callable[[], Awaitable[Any]], turns: int) -> None:
 
 
 class _Racers:
-    """What others do to the topic meanwhile; each with pauses of its own."""
+    """Operations of others on the topic meanwhile, each with pauses of its own."""
 
     def __init__(self, world: AdminWorld, chance: random.Random) -> None:
         self.service, self.chance = world.service, chance
 
     async def produce_with_schema(self, index: int) -> None:
-        """As a connection does it."""
+        """Produces like a connection does."""
         partition = TOPIC.partition(index)
         topic = await self.service.lifecycle.topic(partition, may_create=True)
         await _paused(self.chance)
@@ -54,7 +54,7 @@ class _Racers:
         await topic.add_producer(PRODUCER, ProducerEnd())
 
     async def set_policy(self) -> None:
-        """As a route does it."""
+        """Sets a policy like a route does."""
         if not (await self.service.catalogue.partitioned_topics.get(TOPIC)).partitions:
             return
         await self.service.topic_policies.load(TOPIC.namespace)
@@ -70,7 +70,7 @@ class _Racers:
 
 
 async def _left(world: AdminWorld) -> dict[str, Any]:
-    """Of all topics but the one that keeps policies: what is stored, loaded, and beside them."""
+    """Remains of all topics but the one that keeps policies: stored, loaded, and beside them."""
     service, store = world.service, world.store
     stored = await store.children("/managed-ledgers/public/default/persistent")
     schemas = await store.children("/schemas/public/default")

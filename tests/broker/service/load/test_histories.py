@@ -1,4 +1,4 @@
-"""What a bundle has done for long is known to whoever serves it next."""
+"""Long-term load of a bundle is known to its next owner."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Where bundles go, which leave, where they are cut."""
+"""Decisions about bundles: placement, shedding, splitting."""
 
 from itertools import pairwise
 

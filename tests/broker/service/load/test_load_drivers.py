@@ -41,7 +41,7 @@ class FixedUsage:
 
 
 async def nothing(_: object) -> None:
-    """Of a look."""
+    """Ignores a look."""
 
 
 def reporter(house: House, settings: LoadSettings = DEFAULTS, usage: FixedUsage | None = None) -> LoadReporter:
@@ -166,7 +166,7 @@ def test_an_unloaded_bundle_goes_where_it_was_wished_to(by_load: bool) -> None:
 
 
 def test_whoever_is_told_of_a_wish_an_owner_that_is_not_told_gives_up_for_it() -> None:
-    """So that an owner need not know what `destinationBroker` is: of Apache's, only the leader may be told."""
+    """An owner need not understand `destinationBroker`: of Apache's, only the leader may get it."""
 
     async def scenario() -> None:
         async with a_cluster(3, by_load=True) as houses:

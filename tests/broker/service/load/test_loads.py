@@ -1,4 +1,4 @@
-"""What is reported, how it is averaged, and Apache's forms of it."""
+"""Load reports, their averages, and Apache's forms of them."""
 
 import pytest
 from hypothesis import given

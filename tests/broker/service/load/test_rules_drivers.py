@@ -119,7 +119,7 @@ def test_the_leader_moves_nothing_to_a_broker_that_may_not_have_it(strategy: str
 
 
 def test_a_wish_of_an_operator_stands_above_the_policies() -> None:
-    """As in Apache's NamespaceService, where the bundle's affinity to a broker is looked at before load is."""
+    """Apache's NamespaceService also looks at the bundle's affinity to a broker before load."""
 
     async def scenario() -> None:
         async with a_cluster(3, by_load=True) as houses:

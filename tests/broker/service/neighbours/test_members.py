@@ -1,4 +1,4 @@
-"""Which brokers there are: two with one address are not both."""
+"""Members of a cluster: two brokers with one address are not both registered."""
 
 import asyncio
 
@@ -28,7 +28,7 @@ def test_a_second_process_with_the_addresses_of_one_that_runs_is_refused_and_the
 
 
 def test_a_broker_that_was_killed_is_back_in_its_place_soon() -> None:
-    """Its session is not over, and its node still there."""
+    """The old session is not over, and its node still exists."""
 
     async def scenario() -> None:
         shared = SharedTree()

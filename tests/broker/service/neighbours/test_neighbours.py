@@ -1,4 +1,4 @@
-"""What a broker shows the others, over TLS or not: to servers on sockets that tell what they were asked."""
+"""Credentials that a broker shows the others, over TLS or not: to servers on sockets that record requests."""
 
 import asyncio
 import base64
@@ -315,7 +315,7 @@ class Batches(Policies):
 
 
 def test_what_is_read_elsewhere_gives_back_as_many_permits_as_its_batches_have_messages() -> None:
-    """Whoever may write there may write batches: one permit for each of them came to an end, and the reading with it."""
+    """Other writers may write batches: with one permit returned for each, the reading ended."""
 
     async def scenario() -> None:
         peer = Batches()
@@ -336,7 +336,7 @@ def test_what_is_read_elsewhere_gives_back_as_many_permits_as_its_batches_have_m
 
 @pytest.mark.parametrize("is_redirect", [False, True])
 def test_only_who_is_to_have_the_topic_policies_is_asked_to_take_them(tmp_path: Path, is_redirect: bool) -> None:
-    """Who had them may have given them up for somebody else, and would take them back."""
+    """The former owner may have given them up for another broker, and would take them back."""
 
     async def scenario() -> None:
         peer = Policies(lambda: None)

@@ -34,7 +34,7 @@ async def cut_of(house: House) -> Bundles:
 
 
 async def owned_by(first: House, houses: dict[str, House]) -> tuple[House, list[TopicName], Bundle]:
-    """Whoever owns the bundle of the first topic, all topics in it, loaded."""
+    """Returns the owner of the bundle of the first topic, and all topics in it, loaded."""
     owner = await first.follow(TOPICS[0], houses)
     cut = await cut_of(first)
     bundle = cut.of(TOPICS[0])

@@ -74,7 +74,7 @@ def test_lookups_and_requests_of_bundles_are_spread_over_such_brokers() -> None:
 
 
 def test_one_that_does_not_answer_is_no_reason_to_take_a_bundle() -> None:
-    """Its node goes with its session; another of its kind may have the bundle already, of which no node tells."""
+    """The node goes with its session; another of its kind may have the bundle already, without a node that says so."""
 
     async def scenario() -> None:
         async with a_cluster(1) as houses:

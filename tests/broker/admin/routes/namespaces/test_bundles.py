@@ -1,4 +1,4 @@
-"""How a namespace is cut, and split, over REST."""
+"""Bundles of a namespace over REST, and their splits."""
 
 import pytest
 
@@ -22,7 +22,7 @@ def edges_of(answer: Answer) -> list[str]:
 
 
 def test_a_standalone_splits_its_bundles_as_it_is_asked_and_serves_their_topics_on() -> None:
-    """As Apache's: after each request the namespace is cut like this."""
+    """Bundles after each request are those of Apache."""
 
     async def scenario(world: AdminWorld) -> None:
         for name in "abcdefgh":

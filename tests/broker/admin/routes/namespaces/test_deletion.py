@@ -82,7 +82,7 @@ def test_a_namespace_that_is_made_again_begins_anew_and_its_policies_are_followe
 
 @pytest.mark.parametrize("name", [TOPIC, str(change_events_of(GONE)), f"non-persistent://{GONE}/t"])
 def test_nothing_is_made_in_a_namespace_that_is_being_deleted(name: str) -> None:
-    """Whoever was sent away from a topic comes back at once, and would have it made again."""
+    """A client that was disconnected comes back at once, and would create its topic again."""
 
     async def scenario(world: AdminWorld) -> None:
         await used(world)

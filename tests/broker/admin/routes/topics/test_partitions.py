@@ -33,7 +33,7 @@ def test_properties_given_with_the_number_are_kept() -> None:
 
 @pytest.mark.parametrize("body", ["3", " 3 ", 3.0, "3.0", {"partitions": "3"}])
 def test_the_number_may_come_as_text_or_with_a_point(body: Any) -> None:
-    """As Jackson reads numbers; the Rust client's tests send text."""
+    """Numbers are read like Jackson does; the Rust client's tests send text."""
 
     async def scenario(world: AdminWorld) -> None:
         await world.done("PUT", "p/partitions", body)

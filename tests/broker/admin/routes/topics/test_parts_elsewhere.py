@@ -1,4 +1,5 @@
-"""What is done to a partitioned topic of several brokers: each does its own partitions, and nobody is sent in circles."""
+"""Operations on a partitioned topic of several brokers: each broker serves its own partitions, and no redirect goes in
+circles."""
 
 import asyncio
 from typing import Any

@@ -214,7 +214,7 @@ def test_an_owner_that_does_not_give_up_keeps_a_client_waiting_for_seconds_only(
 
 
 def test_a_lookup_that_cannot_be_answered_costs_nobody_a_connection() -> None:
-    """Not SERVICE_NOT_READY, at which C++, Go and Java clients close the connection with everything on it."""
+    """C++, Go and Java clients close the connection with everything on it at SERVICE_NOT_READY."""
 
     async def scenario() -> None:
         async with a_cluster(1, by_load=True) as houses:

@@ -1,4 +1,4 @@
-"""Which brokers may have a bundle: isolation policies, anti-affinity groups, and what moves because of them."""
+"""Brokers that may have a bundle: isolation policies, anti-affinity groups, and the moves that follow from them."""
 
 import json
 from typing import Any
@@ -28,7 +28,7 @@ MB = float(1 << 20)
 
 
 def document(**changed: Any) -> dict[str, Any]:
-    """As Apache's admin sends and stores it."""
+    """Policy as Apache's admin sends and stores it."""
     failover = {"policy_type": "min_available", "parameters": {"min_limit": "2", "usage_threshold": "80"}}
     whole = {"namespaces": ["gold/.*"], "primary": ["b[12]"], "secondary": ["b3"], "auto_failover_policy": failover}
     return whole | changed
