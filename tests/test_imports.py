@@ -31,13 +31,6 @@ CYCLES: tuple[frozenset[str], ...] = (
     frozenset({"broker/connection/connection.py", "broker/connection/server.py"}),
     frozenset(
         {
-            "broker/service/broker_service.py",
-            "broker/service/catalogue/default_partitions.py",
-            "broker/service/system_topics/system_logs.py",
-        }
-    ),
-    frozenset(
-        {
             "broker/topic/subscription/consumer.py",
             "broker/topic/subscription/consumer_totals.py",
             "broker/topic/subscription/subscription.py",
