@@ -25,8 +25,8 @@ from bookie.ledgers import Ledgers, LedgerState
 from bookie.ranges import joined_ranges
 from bookie.reads.log_reads import LogReads
 from bookie.reads.placed_entries import PlacedEntries, placed_entries
-from bookie.reads.read_failures import unreadable
-from bookie.reads.reading import GATHER_BYTES, is_what_it_says, last_add_confirmed, pick_tables, read_tables
+from bookie.reads.reading import is_what_it_says, last_add_confirmed, pick_tables
+from bookie.reads.run_reads import RunReads
 from bookie.settings import MEGABYTE, BookieSettings
 from bookie.sizes import Sizes
 from bookie.start.cookie import claim_directories
@@ -42,7 +42,6 @@ from ports.loop.promise import promises
 from ports.rng import Rng
 from wire.bookie.codes import BookieCode, BookieError
 from wire.run import EntryMix, EntryRun
-from wire.run_parts import join
 
 if TYPE_CHECKING:
     from bookie.upkeep.compactor import Compactor
@@ -78,6 +77,7 @@ class Bookie:
         self._ledgers = Ledgers()
         self._storage: LedgerStorage
         self._log_reads: LogReads
+        self._run_reads: RunReads
         self._upkeep: Upkeep
         self._stored_again: StoredAgain
         self._full_disk: FullDisk
@@ -123,6 +123,7 @@ class Bookie:
             interval_seconds=settings.flush_interval / 1000,
             on_flushed=self._on_flushed,
         )
+        self._run_reads = RunReads(self._storage, self._flusher, self._log_reads)
         waiting_bytes_max = settings.table_bytes_max * 2
         self._admission = Admission(self._ledgers, self._flusher, self._journal, self.health, waiting_bytes_max)
         self._stored_again = StoredAgain(self.read, self._flusher, self._journal)
@@ -201,35 +202,7 @@ class Bookie:
 
     async def read(self, ledger_id: int, first_entry_id: int, count_max: int, bytes_max: int) -> EntryRun:
         """See `BookieClient.read`."""
-        state = self._known(ledger_id)
-        run = read_tables(self._flusher.tables, ledger_id, first_entry_id, count_max, bytes_max)
-        if run is None:
-            run = await self._log_reads.read(state, self._flusher, first_entry_id, count_max, bytes_max)
-        if not is_what_it_says(run):
-            raise unreadable(ledger_id, first_entry_id, "holds other entries than it says")
-        return run if run.count >= count_max else await self._gathered(state, run, count_max, min(bytes_max, GATHER_BYTES))
-
-    async def _gathered(self, state: LedgerState, run: EntryRun, count_max: int, bytes_max: int) -> EntryRun:
-        """`run` and the entries after it as one run: a reader pays per answer, and a block may hold very few."""
-        runs, count, size = [run], run.count, run.size_bytes
-        while count < count_max and size < bytes_max:
-            following = await self._following(state, runs[-1].last_entry_id + 1, count_max - count, bytes_max - size)
-            if following is None or size + following.size_bytes > bytes_max:
-                break
-            runs.append(following)
-            count += following.count
-            size += following.size_bytes
-        return run if len(runs) == 1 else join(runs)
-
-    async def _following(self, state: LedgerState, entry_id: int, count_max: int, bytes_max: int) -> EntryRun | None:
-        """A run of sound entries; None: a read that begins there tells why."""
-        run = read_tables(self._flusher.tables, state.ledger_id, entry_id, count_max, bytes_max)
-        if run is None and self._storage.index.find(state.ledger_id, entry_id) is not None:
-            try:
-                run = await self._log_reads.read(state, self._flusher, entry_id, count_max, bytes_max)
-            except BookieError:
-                return None
-        return run if run is not None and is_what_it_says(run) else None
+        return await self._run_reads.read(self._known(ledger_id), first_entry_id, count_max, bytes_max)
 
     async def pick(self, wanted: Sequence[tuple[int, Sequence[int]]], bytes_max: int) -> list[EntryRun]:
         """See `PickingBookie.pick`."""

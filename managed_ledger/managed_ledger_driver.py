@@ -1,7 +1,6 @@
 """StoredManagedLedger: one topic's log, put together from its parts.
 
-Owns the listeners and the order of the end. Appending, reading, trimming, metadata and deletion are the drivers' in `ledger/`;
-what is acknowledged is the cursors'. Opening is the factory's.
+Owns the listeners and the order of the end. `append`, `read`, `ledgers` and `cursor` have the drivers, the factory opens it.
 """
 
 import asyncio
@@ -178,11 +177,9 @@ class StoredManagedLedger:
         return self.reads.read_cached(position, entries_max, bytes_max)
 
     async def pick(self, wanted: Picks, bytes_max: int) -> Picked:
-        self._listeners.keep_new()
-        return await self.reads.pick(wanted, bytes_max)
+        return await self.reads.pick(wanted, bytes_max)  # entries that were read before: none is new
 
     def pick_cached(self, wanted: Picks, bytes_max: int) -> Picked | None:
-        self._listeners.keep_new()
         return self.reads.pick_cached(wanted, bytes_max)
 
     def keep_from(self, reader: object, position: Position | None) -> None:

@@ -94,9 +94,7 @@ class Appender(AppenderRow):
         self._opened_at = 0.0
         self._entries_max, self._size_bytes_max = limits.entries_max, limits.size_bytes_max
         self._age_s_min, self._age_s_max = limits.age_s_min, NEVER if limits.age_s_max is None else limits.age_s_max
-        self._sent = deque()
-        self._waiting = None
-        self._waiting_bytes = 0
+        self._sent, self._waiting, self._waiting_bytes = deque(), None, 0
         self._heard: asyncio.Future[None] | None = None
         self._switching: asyncio.Task[None] | None = None
         self._age_timer: asyncio.TimerHandle | None = None
@@ -152,8 +150,7 @@ class Appender(AppenderRow):
         self._stop_timer()
         unanswered = [*self._sent, *(self._waiting or ())]
         self._sent.clear()
-        self._waiting = None
-        self._waiting_bytes = 0
+        self._waiting, self._waiting_bytes = None, 0
         for append in unanswered:
             tell_failure(answered_by(append), failure)
         self._tell_heard()
@@ -400,5 +397,4 @@ class Appender(AppenderRow):
             append = self._waiting.popleft()
             self._waiting_bytes -= len(append.batch.buffer)
             self._send(writer, append)
-        if not self._waiting:
-            self._waiting = None
+        self._waiting = self._waiting or None

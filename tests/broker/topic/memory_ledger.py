@@ -19,9 +19,9 @@ from managed_ledger.contract import (
     Skipped,
     Taker,
 )
-from tests.broker.topic.plain_entries import PlainEntries, PlainListeners
+from tests.broker.topic.plain_entries import PlainEntries, PlainListeners, picked_of
 from wire.kernels.entries import seal
-from wire.picked_runs import Picked, Picks, picked_runs
+from wire.picked_runs import Picked, Picks
 from wire.position import Position
 from wire.run import EntryBatch, EntryRun
 
@@ -171,12 +171,9 @@ class MemoryLedger(PlainListeners):
         self.properties_error: ManagedLedgerError | None = None
         self.properties_gate: asyncio.Event | None = None
         self.kept_from: dict[object, Position | None] = {}
-        self.is_in_memory = False
-        """Whether `read_cached` gives anything."""
+        self.is_in_memory = False  # whether `read_cached` gives anything
         self.read_seconds: Callable[[], float] = lambda: 0.0
-        self.appended_batches = 0
-        self.trims = 0
-        self.trims_despite_retention = 0
+        self.appended_batches = self.trims = self.trims_despite_retention = 0
         self.retention: tuple[int, int] | None = None
         self.persistence: tuple[Quorums, float | None] | None = None
         self.skipped = Skipped()
@@ -269,19 +266,13 @@ class MemoryLedger(PlainListeners):
         self.kept_from[reader] = position
 
     def pick_cached(self, wanted: Picks, bytes_max: int) -> Picked | None:
-        return self._pick(wanted) if self.is_in_memory else None
+        return picked_of(list(self._all()), wanted) if self.is_in_memory else None
 
     async def pick(self, wanted: Picks, bytes_max: int) -> Picked:
         await asyncio.sleep(self.read_seconds())
         if self.read_error is not None:
             raise self.read_error
-        return self._pick(wanted)
-
-    def _pick(self, wanted: Picks) -> Picked:
-        runs = [picked_runs([run for run in self._all() if run.ledger_id == each], entry_ids) for each, entry_ids in wanted]
-        there = {(run.ledger_id, entry) for run in self._all() for entry in range(run.first_entry_id, run.last_entry_id + 1)}
-        gone = [(each, BitMap(entry for entry in ids if (each, entry) not in there)) for each, ids in wanted]
-        return Picked([run for each in runs for run in each], [each for each in gone if each[1]])
+        return picked_of(list(self._all()), wanted)
 
     def on_confirmed(self, listener: Callable[[], None], taker: Taker | None = None) -> Callable[[], None]:
         key = len(self._listeners)
