@@ -5,6 +5,10 @@ class ManagedLedgerError(Exception):
     """A managed-ledger operation failed; the topic should be closed and loaded again, nothing acknowledged is lost."""
 
 
+class MetadataFull(ManagedLedgerError):
+    """The metadata has no room: nothing was written, and a later write may succeed."""
+
+
 class AppendRefused(ManagedLedgerError):
     """Bookies take nothing now: what was appended is certainly stored nowhere. Reading, cursors and later appends go on."""
 

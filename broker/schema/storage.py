@@ -131,8 +131,12 @@ class SchemaStorage:
     async def _write(self, schema_id: str, payload: bytes) -> format_.PositionInfo:
         custom = {"application": b"pulsar", "component": b"schema", "pulsar/schemaId": schema_id.encode()}
         writer = await self._ledgers.create(custom)
-        await writer.append(batch_of((payload,)))
-        await writer.close()
+        try:
+            await writer.append(batch_of((payload,)))
+            await writer.close()
+        except LedgerError:
+            await self._forget_ledger(schema_id, writer.ledger_id)
+            raise
         return format_.PositionInfo(ledgerId=writer.ledger_id, entryId=0)
 
     async def _forget_ledger(self, schema_id: str, ledger_id: int) -> None:

@@ -13,12 +13,12 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 
 from bookkeeper.ledgers import LedgerError, LedgerFenced, LedgerReader, LedgerStore, LedgerWriter
-from metadata.store import MUST_NOT_EXIST, BadVersion, MetadataError, MetadataStore, NoNode, Versioned
+from metadata.store import MUST_NOT_EXIST, BadVersion, MetadataError, MetadataStore, NoNode, StoreFull, Versioned
 from ports.clock import Clock
 from ports.logs import line
 from wire.compressed_metadata import compressed
 
-from ..errors import BrokenMetadata, ManagedLedgerError, ManagedLedgerFenced, NonRecoverableLedger
+from ..errors import BrokenMetadata, ManagedLedgerError, ManagedLedgerFenced, MetadataFull, NonRecoverableLedger
 from ..ledgers.sequence import NOWHERE
 from ..meters import CursorMeters
 from ..settings import ManagedLedgerSettings
@@ -357,7 +357,7 @@ class CursorStore:
             raise ManagedLedgerError(f"{self.path}: no cursor ledger could be made: {error}") from error
         try:
             await self._put(writer.ledger_id, state)
-        except ManagedLedgerFenced:
+        except (ManagedLedgerFenced, MetadataFull):
             await self._delete_ledger(writer.ledger_id)
             raise
         self._writer, self._opened_at, self._is_in_node = writer, self._loop.time(), False
@@ -387,7 +387,7 @@ class CursorStore:
         except BadVersion as error:
             raise ManagedLedgerFenced(f"{self.path}: another owner wrote it: {error}") from error
         except MetadataError as error:
-            raise ManagedLedgerError(f"{self.path}: {error}") from error
+            raise (MetadataFull if isinstance(error, StoreFull) else ManagedLedgerError)(f"{self.path}: {error}") from error
         self._version, self._ledger_id = stat.version, ledger_id
 
     async def _close_writer(self) -> None:

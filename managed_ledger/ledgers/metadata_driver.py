@@ -7,9 +7,9 @@ writes what is true when its turn comes.
 import asyncio
 from collections.abc import Callable, Mapping
 
-from managed_ledger.errors import ManagedLedgerError, ManagedLedgerFenced
+from managed_ledger.errors import ManagedLedgerError, ManagedLedgerFenced, MetadataFull
 from managed_ledger.tasks import unbroken
-from metadata.store import BadVersion, MetadataError, MetadataStore
+from metadata.store import BadVersion, MetadataError, MetadataStore, StoreFull
 from wire.compressed_metadata import UNCOMPRESSED, Compression, compressed
 from wire.position import Position
 
@@ -80,6 +80,8 @@ class LogMetadata:
             stat = await self._store.put(self.path, value, self.version)
         except BadVersion as error:
             raise ManagedLedgerFenced(f"{self.name}: another owner wrote its metadata: {error}") from error
+        except StoreFull as error:
+            raise MetadataFull(f"{self.name}: {error}") from error
         except MetadataError as error:
             raise ManagedLedgerError(f"{self.name}: its metadata could not be written: {error}") from error
         self.version, self._value = stat.version, value

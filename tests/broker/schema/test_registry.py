@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from bookkeeper.ledgers import LedgerError
 from broker.schema.registry import SchemaRegistry
 from broker.schema.storage import SchemaLost, SchemaStorage
 from broker.schema.values import SchemaData, SchemaRefused, SchemaType, Strategy, version_bytes, version_of
@@ -55,6 +56,21 @@ def test_versions_count_from_zero_and_the_same_definition_is_one_version() -> No
         assert found is not None
         assert found.schema.data == avro("a").data
         assert await registry.version(ID, 2) is None
+
+    run(scenario)
+
+
+def test_a_version_that_no_bookie_takes_leaves_no_ledger_behind_and_is_stored_later() -> None:
+    async def scenario(_: World) -> None:
+        cluster = Cluster()
+        bookies = FakeLedgerStore(cluster.ledgers)
+        registry = SchemaRegistry(SchemaStorage(cluster.one.store, bookies), RealClock())
+        bookies.fail_appends = 3
+        for _ in range(3):
+            with pytest.raises(LedgerError):
+                await registry.put(ID, avro("a"), Strategy.FULL)
+        assert not cluster.ledgers.ledgers
+        assert await registry.put(ID, avro("a"), Strategy.FULL) == 0
 
     run(scenario)
 
