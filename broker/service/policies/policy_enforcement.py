@@ -6,10 +6,12 @@ does is the topic's.
 
 import asyncio
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 from ports.logs import line
+from ports.loop.slices import do_in_slices
 
 from ...errors import BrokerError
 from ...policies.documents import from_topic_document
@@ -77,13 +79,17 @@ class PolicyEnforcement:
                 self.put_in_force(TopicName.parse(name), topic)
 
     def _topic_changed(self, topic: TopicName) -> None:
-        for name, loaded in self._loaded(topic):
-            self.put_in_force(TopicName.parse(name), loaded)
+        """Put in force on the topic at once, and on its partitions that are loaded in slices."""
+        self._put_on_loaded(str(topic))
+        start = f"{topic}-partition-"
+        partitions = (name for name in list(self._topics.all) if name.startswith(start))
+        do_in_slices((partial(self._put_on_loaded, name) for name in partitions), lambda: None, _SLICE)
 
-    def _loaded(self, topic: TopicName) -> Iterator[tuple[str, Topic]]:
-        """The topic, or its partitions."""
-        whole, partition = str(topic), f"{topic}-partition-"
-        return (found for found in list(self._topics.all.items()) if found[0] == whole or found[0].startswith(partition))
+    def _put_on_loaded(self, name: str) -> None:
+        """It may have been unloaded meanwhile."""
+        topic = self._topics.all.get(name)
+        if topic is not None:
+            self.put_in_force(TopicName.parse(name), topic)
 
     def _own(self, topic: TopicName) -> TopicPolicies:
         """Returns the topic's own policies. An unreadable document is not in force: namespace policies hold, and nothing is

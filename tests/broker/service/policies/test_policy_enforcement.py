@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -41,6 +42,25 @@ def test_a_topic_s_own_policies_hold_before_its_namespace_s_on_it_and_on_its_par
         assert topics[1].upkeep.policies.max_producers == 5
         await service.lifecycle.unload_topic(TopicName.parse(f"{NAME}/own"))
         assert (await world.loaded(f"{NAME}/own")).upkeep.policies.max_producers == 2
+
+    play(scenario)
+
+
+def test_a_topic_s_policies_reach_very_many_partitions_in_slices_but_those_unloaded_meanwhile(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def scenario(world: AdminWorld) -> None:
+        parts, topic = TopicName.parse(f"{NAME}/parts"), await world.loaded(f"{NAME}/own")
+        names = [str(parts), *(str(parts.partition(number)) for number in range(120))]
+        loaded, reached, policies = dict.fromkeys(names, topic), list[str](), world.service.policies
+        monkeypatch.setattr(policies, "_topics", SimpleNamespace(all=loaded))
+        monkeypatch.setattr(policies, "put_in_force", lambda name, _: reached.append(str(name)))
+        policies._topic_changed(parts)
+        assert reached == names[:51]
+        del loaded[names[-1]]
+        for _ in range(3):
+            await asyncio.sleep(0)
+        assert reached == names[:-1]
 
     play(scenario)
 
