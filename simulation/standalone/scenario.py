@@ -20,7 +20,7 @@ from simulation.clients.consumer import ConsumerShape, SimConsumer
 from simulation.clients.producer import SimProducer
 from simulation.standalone.faults import Faults
 from simulation.standalone.machine import ServerMachine
-from simulation.standalone.plan import Plan, draw_plan
+from simulation.standalone.plan import FaultKind, Plan, draw_plan
 from simulation.world.bounded import bounded
 from simulation.world.loop import SimLoop
 from simulation.world.network import SimNetwork
@@ -35,6 +35,8 @@ AUDIT = "audit"
 LIVENESS_SECONDS_MAX = 40.0
 """After healing: time-outs of requests and keep-alives of half-open connections have to pass first."""
 CALLBACKS_MAX = 3_000_000
+ENDING = frozenset({FaultKind.KILL, FaultKind.POWER_CUT, FaultKind.RESTART, FaultKind.DISK_ERROR, FaultKind.FULL_DISK})
+"""Faults in which the server ends, or which it may not outlive."""
 SETTLE_SECONDS = 5.0
 """Before it is looked what the server holds: acknowledgements wait for their turn to be stored."""
 
@@ -75,7 +77,7 @@ class Scenario:
         for consumer in self._consumers:
             consumer.stop()
         await self._until(lambda: not any(program.alive for program in programs), "consumers could not close")
-        if stream(self.plan.seed, "drain").random() < 0.5:
+        if is_killed_before_draining(self.plan.seed):
             await self.faults.restart(Stop.KILL)
         for name, kind in sorted({**self.plan.subscriptions, AUDIT: SubscriptionType.EXCLUSIVE}.items()):
             await self._on_host(f"drain-{name}", functools.partial(self._drain, name, kind))
@@ -150,6 +152,15 @@ class Scenario:
 def _plain(name: str, kind: SubscriptionType) -> ConsumerShape:
     """A consumer that acknowledges everything and does nothing else."""
     return ConsumerShape(name, kind, "drain", 100, 1.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.02)
+
+
+def is_killed_before_draining(seed: int) -> bool:
+    return stream(seed, "drain").random() < 0.5
+
+
+def lives_through(plan: Plan) -> bool:
+    """Whether one server takes all of the plan: what it holds at the end came since its start."""
+    return not ENDING & {fault.kind for fault in plan.faults} and not is_killed_before_draining(plan.seed)
 
 
 @bounded
