@@ -10,10 +10,11 @@ from contextlib import ExitStack
 from simulation.checks.memory import watched
 from simulation.cluster.full_bookie_scenario import run_full_bookie_seed
 from simulation.cluster.scenario import run_cluster_seed
-from simulation.ledgers.ledger_scenario import run_ledger_seed
+from simulation.cluster.split_scenario import run_split_seed
+from simulation.ledgers.ledger_scenario import run_ledger_seed, run_torn_seed
 from simulation.ledgers.log_scenario import run_log_seed
 from simulation.planted import PLANTED, Run
-from simulation.quorum.scenario import run_quorum_seed
+from simulation.quorum.scenario import run_fence_seed, run_loss_seed, run_quorum_seed, run_rot_seed
 from simulation.standalone.deduplication_scenario import run_deduplication_seed
 from simulation.standalone.full_disk_scenario import run_full_disk_seed
 from simulation.standalone.scenario import run_seed
@@ -31,6 +32,11 @@ SCENARIOS: dict[str, Run] = {
     "deduplication": run_deduplication_seed,
     "full-disk": run_full_disk_seed,
     "full-bookie": run_full_bookie_seed,
+    "fence": run_fence_seed,
+    "rot": run_rot_seed,
+    "loss": run_loss_seed,
+    "torn": run_torn_seed,
+    "split": run_split_seed,
 }
 
 PROGRESS_SECONDS = 10.0

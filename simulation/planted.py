@@ -33,10 +33,11 @@ from managed_ledger.cursor.holes.segment_format_v1 import encode_marker
 from managed_ledger.cursor.slowest_cursor import SlowestCursor
 from simulation.cluster.plants import CLUSTER_PLANTS
 from simulation.cluster.scenario import run_cluster_seed
-from simulation.ledgers.ledger_scenario import run_ledger_seed
+from simulation.cluster.split_scenario import run_split_seed
+from simulation.ledgers.ledger_scenario import run_ledger_seed, run_torn_seed
 from simulation.ledgers.log_scenario import run_log_seed
 from simulation.quorum.plants import QUORUM_PLANTS
-from simulation.quorum.scenario import run_quorum_seed
+from simulation.quorum.scenario import run_fence_seed, run_loss_seed, run_quorum_seed, run_rot_seed
 from simulation.standalone.full_disk_plants import FULL_DISK_PLANTS
 from simulation.standalone.full_disk_scenario import run_full_disk_seed
 from simulation.standalone.scenario import run_seed
@@ -213,6 +214,14 @@ def _marker_before_segments(append_save: Any) -> Any:
     return broken
 
 
+BESIDE: Mapping[str, Run] = {
+    "reads-do-not-fence": run_fence_seed,
+    "damage-is-absence": run_rot_seed,
+    "knows-after-a-loss": run_loss_seed,
+    "split-without-nodes": run_split_seed,
+}
+"""Scenarios made for what chance alone deals to one seed in hundreds."""
+
 PLANTED: Mapping[str, Plant] = {
     "ack-before-fsync": Plant("receipts before the journal is synced", run_seed, Journal, "_write", _ack_before_fsync),
     "ack-before-fsync-when-full": Plant(
@@ -263,7 +272,7 @@ PLANTED: Mapping[str, Plant] = {
         "recovery closes a ledger one entry too early", run_ledger_seed, ledger_recovery, "closed_at", _recovery_one_short
     ),
     "torn-frame-accepted": Plant(
-        "a journal frame is replayed whatever its checksum", run_ledger_seed, format_v1, "decode_body", _torn_frame_accepted
+        "a journal frame is replayed whatever its checksum", run_torn_seed, format_v1, "decode_body", _torn_frame_accepted
     ),
     "trim-under-a-cursor": Plant(
         "ledgers go that only one of the cursors has consumed", run_log_seed, SlowestCursor, "mark", _trim_under_a_cursor
@@ -275,11 +284,11 @@ PLANTED: Mapping[str, Plant] = {
         "a crash between list and deletion orphans a ledger", run_log_seed, factory, "decode_info", _deletion_forgotten
     ),
     **{
-        name: Plant(what, run_quorum_seed, target, attribute, replacement)
+        name: Plant(what, BESIDE.get(name, run_quorum_seed), target, attribute, replacement)
         for name, (what, target, attribute, replacement) in QUORUM_PLANTS.items()
     },
     **{
-        name: Plant(what, run_cluster_seed, target, attribute, replacement)
+        name: Plant(what, BESIDE.get(name, run_cluster_seed), target, attribute, replacement)
         for name, (what, target, attribute, replacement) in CLUSTER_PLANTS.items()
     },
     **{

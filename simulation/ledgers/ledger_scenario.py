@@ -8,7 +8,7 @@ after a crash, sees the same.
 import asyncio
 import functools
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TextIO
 
 from bookie.bookie import Bookie
@@ -33,10 +33,15 @@ from wire.run import batch_of
 
 SETTINGS = BookKeeperSettings(1, 1, 1)
 RUN_SECONDS_MAX = 60.0
+PAYLOAD_BYTES = (1, 100, 3000)
+TORN_PAYLOAD_BYTES = (3000, 6000, 20_000)
+"""Frames of many sectors, of which a power cut leaves some."""
 
 
 class LedgerScenario:
     """The run of one seed."""
+
+    payload_bytes: Sequence[int] = PAYLOAD_BYTES
 
     def __init__(self, seed: int, sink: TextIO | None = None) -> None:
         self.seed = seed
@@ -59,14 +64,18 @@ class LedgerScenario:
         machine = SimProcess(self.loop, self._network, SERVER, self.disk, self._live)
         for _ in range(self._rng.choice((1, 2, 3))):
             machine.start()
-            if self._rng.random() < 0.5:
-                end = self._rng.choice((machine.kill, machine.cut_power, machine.cut_power))
-                self.loop.trace.wake_at("", self._rng.randint(1, 150), functools.partial(self._crash_with, end))
-                self.events["crashed"] += 1
+            self._plan_crash(machine)
             await self._wait(machine)
             self.loop.trace.wake_no_more()
         machine.start()
         await self._wait(machine)
+
+    def _plan_crash(self, machine: SimProcess) -> None:
+        """Of this life, if any."""
+        if self._rng.random() < 0.5:
+            end = self._rng.choice((machine.kill, machine.cut_power, machine.cut_power))
+            self.loop.trace.wake_at("", self._rng.randint(1, 150), functools.partial(self._crash_with, end))
+            self.events["crashed"] += 1
 
     def _crash_with(self, end: Callable[[], None]) -> None:
         self.loop.hardware_later(0.0, end)
@@ -102,7 +111,7 @@ class LedgerScenario:
 
     async def _write(self, writer: LedgerWriter, rng: random.Random) -> None:
         for _ in range(rng.randint(1, 150)):
-            payload = rng.randbytes(rng.choice((1, 100, 3000)))
+            payload = rng.randbytes(rng.choice(self.payload_bytes))
             entry_id = writer.next_entry_id
             future = writer.append(batch_of((payload,)))
             self.events["appended"] += 1
@@ -148,7 +157,23 @@ class LedgerScenario:
                 raise Violation(f"entry {entry_id}: other bytes than were acknowledged")
 
 
+class TornScenario(LedgerScenario):
+    """A power cut while the journal's large frames are written, in each life."""
+
+    payload_bytes = TORN_PAYLOAD_BYTES
+
+    def _plan_crash(self, machine: SimProcess) -> None:
+        self.loop.trace.wake_at("write /j", self._rng.randint(1, 40), functools.partial(self._crash_with, machine.cut_power))
+        self.events["crashed"] += 1
+
+
 @bounded
 def run_ledger_seed(seed: int, sink: TextIO | None = None) -> Outcome:
     """The life of a ledger that this seed stands for."""
     return LedgerScenario(seed, sink).run()
+
+
+@bounded
+def run_torn_seed(seed: int, sink: TextIO | None = None) -> Outcome:
+    """The life of a ledger in whose frames power cuts come."""
+    return TornScenario(seed, sink).run()

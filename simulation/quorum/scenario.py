@@ -25,7 +25,7 @@ from simulation.quorum.checker import QuorumChecker
 from simulation.quorum.client import LedgerClient, MetadataWay, World
 from simulation.quorum.faults import QuorumFaults
 from simulation.quorum.plan import NEVER, RECOVERERS, WRITER, Moment, Recovering, host_of
-from simulation.quorum.races import draw_plan, late_race
+from simulation.quorum.races import DRAWN, draw_plan, late_race
 from simulation.quorum.repair import SESSION_SECONDS, Repairer
 from simulation.world.bounded import bounded
 from simulation.world.clock import SimClock
@@ -53,15 +53,15 @@ READ_AHEAD_ENTRIES = 4
 
 
 class QuorumScenario:
-    """The run of one seed."""
+    """The run of one seed. `race`: the plan that it has in any case; empty: the seed's."""
 
-    def __init__(self, seed: int, sink: TextIO | None = None) -> None:
+    def __init__(self, seed: int, sink: TextIO | None = None, race: str = "") -> None:
         self.seed = seed
         self.loop = SimLoop(stream(seed, "loop"), Trace(sink))
         self._rng = stream(seed, "quorum")
         self._network = SimNetwork(self.loop, stream(seed, "network"))
-        is_late = seed % LATE_OF in LATE_ONES
-        plan = self.plan = (late_race if is_late else draw_plan)(stream(seed, "plan"))
+        draw = DRAWN[race] if race else late_race if seed % LATE_OF in LATE_ONES else draw_plan
+        plan = self.plan = draw(stream(seed, "plan"))
         self.checker = QuorumChecker(self._metadata)
         settings = BookKeeperSettings(plan.quorum.ensemble_size, plan.quorum.write_quorum, plan.quorum.ack_quorum)
         self.world = World(self.loop, self.checker, SharedTree(), settings, {"appended": 0, "acknowledged": 0, "opened": 0})
@@ -242,3 +242,21 @@ class QuorumScenario:
 def run_quorum_seed(seed: int, sink: TextIO | None = None) -> Outcome:
     """The life of a replicated ledger that this seed stands for."""
     return QuorumScenario(seed, sink).run()
+
+
+@bounded
+def run_fence_seed(seed: int, sink: TextIO | None = None) -> Outcome:
+    """A replicated ledger of which one bookie's fence is lost, with each seed."""
+    return QuorumScenario(seed, sink, "fence").run()
+
+
+@bounded
+def run_rot_seed(seed: int, sink: TextIO | None = None) -> Outcome:
+    """A replicated ledger whose last entries rot on one bookie, with each seed."""
+    return QuorumScenario(seed, sink, "rot").run()
+
+
+@bounded
+def run_loss_seed(seed: int, sink: TextIO | None = None) -> Outcome:
+    """A replicated ledger of which one bookie loses what it had, with each seed."""
+    return QuorumScenario(seed, sink, "loss").run()

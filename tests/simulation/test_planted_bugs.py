@@ -10,7 +10,7 @@ from simulation.quorum.plants import QUORUM_PLANTS
 from simulation.standalone.full_disk_plants import FULL_DISK_PLANTS
 from simulation.transfers.plants import TRANSFER_PLANTS
 
-SEEDS_MAX = {"ack-before-fsync": 120, "ack-before-fsync-when-full": 120, "torn-frame-accepted": 600, "deletion-forgotten": 150}
+SEEDS_MAX = {"ack-before-fsync": 120, "ack-before-fsync-when-full": 120, "deletion-forgotten": 150}
 """Where it takes a crash at the right moment. Elsewhere 40."""
 
 FOUND_AS = {

@@ -8,10 +8,12 @@ import pytest
 
 from simulation.cluster.plan import ClusterFaultKind, draw_cluster_plan
 from simulation.cluster.scenario import run_cluster_seed
+from simulation.cluster.split_scenario import run_split_seed
 from simulation.planted import PLANTED
 
 SEEDS = 300
 CHUNK = 5
+SPLIT_SEEDS = 20
 REPLAYED = 16
 FOUND = {
     "takeover-one-short": (2,),
@@ -19,6 +21,7 @@ FOUND = {
     "holes-filled": (2, 0),
     "acknowledged-before-stored": (10, 5),
     "load-goes-on": (0,),
+    "split-without-nodes": (0, 4, 5),
     "first-owner-named": (7,),
     "receipt-before-the-quorum": (96, 150, 151, 162, 211, 222, 238, 244, 250, 280, 289, 334),
 }
@@ -43,9 +46,14 @@ def test_a_cluster_keeps_its_promises(first: int) -> None:
 def test_a_planted_bug_of_a_cluster_is_found(name: str) -> None:
     seeds = chain(FOUND[name], range(SEARCHED))
     with PLANTED[name].planted():
-        failure = next(filter(None, (run_cluster_seed(seed).failure for seed in seeds)), None)
+        failure = next(filter(None, (PLANTED[name].run(seed, None).failure for seed in seeds)), None)
     assert failure is not None, PLANTED[name].what
     assert failure.startswith("Violation: "), "found by what it breaks, not because it does not fit any more"
+
+
+def test_a_cluster_whose_bundles_are_split_while_connections_end_keeps_its_promises() -> None:
+    failures = {seed: run_split_seed(seed).failure for seed in range(SPLIT_SEEDS)}
+    assert not {seed: failure for seed, failure in failures.items() if failure is not None}
 
 
 def test_a_seed_replays_byte_for_byte() -> None:
