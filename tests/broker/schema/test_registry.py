@@ -66,7 +66,7 @@ def test_a_version_that_no_bookie_takes_leaves_no_ledger_behind_and_is_stored_la
         bookies = FakeLedgerStore(cluster.ledgers)
         registry = SchemaRegistry(SchemaStorage(cluster.one.store, bookies), RealClock())
         bookies.fail_appends = 3
-        for _ in range(3):
+        for _attempt in range(3):
             with pytest.raises(LedgerError):
                 await registry.put(ID, avro("a"), Strategy.FULL)
         assert not cluster.ledgers.ledgers

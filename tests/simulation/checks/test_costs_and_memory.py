@@ -1,13 +1,14 @@
 """Costs that virtual time cannot show: steps of each callback, and memory of a server at the end of a seed."""
 
 import asyncio
+import importlib
 from collections.abc import Callable
 from typing import Any, TextIO
 
 import pytest
 
 from broker.topic.publish.publishers import Publishers
-from simulation.checks.memory import watched
+from simulation.checks.memory import KNOWN, watched
 from simulation.ledgers.ledger_scenario import run_ledger_seed
 from simulation.ledgers.log_scenario import run_log_seed
 from simulation.planted import Run
@@ -138,6 +139,14 @@ def test_a_seed_is_run_again_and_counted_only_where_a_callback_took_long() -> No
 LIVED = [seed for seed in range(300) if lives_through(draw_plan(seed))]
 """Seeds whose server lives from the start to the end: a leak of theirs is still there."""
 PLANTED_SEEDS, PLANTED_ENTRIES_MIN = 12, 40
+
+
+def test_what_memory_may_keep_is_named_as_it_is_called_today() -> None:
+    for name in KNOWN:
+        module, _, kind = name.rpartition(".")
+        if not kind[0].isupper():
+            module, _, kind = module.rpartition(".")
+        assert hasattr(importlib.import_module(module), kind), name
 
 
 def test_a_fifth_of_the_seeds_has_a_server_that_lives_through() -> None:
