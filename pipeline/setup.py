@@ -90,7 +90,7 @@ setup(
         BUNDLED: os.path.relpath(WIRE, HERE),
         f"{BUNDLED}.generated": os.path.relpath(WIRE / "generated", HERE),
     },
-    # what they are is said when they are built, so that a missing Cython is no error
+    # the build itself lists the kernels, so that a missing Cython is no error
     ext_modules=[Extension("kernels", [], optional=True)] if os.environ.get("INTERPULSE_KERNELS") != "python" else [],
     cmdclass={"build_ext": KernelsBuild, "sdist": WholeSource},
 )

@@ -12,7 +12,7 @@ from typing import Any
 VERSION = "0.1.0"
 """That of the product, which a test holds it to."""
 _BUNDLED = Path(__file__).parent / "bundled"
-if _BUNDLED.is_dir():  # of an installed wheel; in a checkout the same packages stand beside this one
+if _BUNDLED.is_dir():  # installed wheels have it; in a checkout the same packages are beside this one
     sys.path.append(str(_BUNDLED))
 
 

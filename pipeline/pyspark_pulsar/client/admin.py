@@ -71,7 +71,7 @@ def _ledgers(body: Mapping[str, Any]) -> list[Ledger]:
 
 def _ledger(found: Mapping[str, Any]) -> Ledger:
     ledger_id = int(found["ledgerId"])
-    # what is offloaded may not be with bookies any more
+    # bookies may have deleted an offloaded ledger
     places = None if found.get("offloaded") else parse_places(ledger_id, str(found.get("metadata", "")))
     return Ledger(ledger_id, int(found["entries"]), int(found["size"]), int(found.get("timestamp", 0)), places)
 

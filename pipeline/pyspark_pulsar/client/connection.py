@@ -179,7 +179,7 @@ class Connection:
             try:
                 self._receive(self._timeout)
             except Lost:
-                return  # what has come is whole and good; who asks for the next block is told
+                return  # received frames are whole and good; the next call raises the error
 
     def _until_whole(self, seconds: float) -> bool:
         if not self._readable(seconds):

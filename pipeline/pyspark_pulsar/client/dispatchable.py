@@ -31,7 +31,7 @@ def readable_until(topic: str, access: Access) -> Place | None:
     except NoTransactions:
         return LATEST
     except (NoSuchTopic, Refused):
-        return None  # what is held back is not to be left out
+        return None  # messages that are held back must not be skipped
     ledger, _, entry = str(found["maxReadPosition"]).partition(":")
     return Place(int(ledger), int(entry))
 

@@ -35,7 +35,7 @@ def rows_of_split(split: Split, options: SourceOptions) -> Iterator[Rows]:
 def _windows_before(topic: str, end: Place, options: SourceOptions) -> Iterator[Iterator[Rows]]:
     """The entries before a place, backwards a window at a time, each window in order."""
     ledgers = ledgers_of(topic, options.access, options.reads_bookies)
-    forgiving = replace(options, fails_on_data_loss=False)  # whoever looks for an entry sees that it is not there
+    forgiving = replace(options, fails_on_data_loss=False)  # the search notices missing entries itself
     left, size = options.chunk_distance_max, _WINDOW_ENTRIES
     while left > 0 and (ranges := ranges_before(ledgers, end, min(size, left))):
         yield _entries_of(Split(topic, tuple(ranges)), forgiving)

@@ -41,7 +41,7 @@ def _put_together(rows: Rows, open_messages: OpenMessages, before: EntriesBefore
     for entry in numpy.flatnonzero(rows.chunk_counts > 1).tolist():
         chunk = _chunk_at(block, entry) if rows.errors[entry] == A_CHUNK else None
         if chunk is None:
-            continue  # it has an error of its own
+            continue  # the row has an error already
         outcome = open_messages.take(chunk)
         if isinstance(outcome, Missing):
             outcome = _looked_for(chunk, Place(int(block.ledger_ids[entry]), int(block.entry_ids[entry])), outcome, before)

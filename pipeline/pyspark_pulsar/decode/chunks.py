@@ -113,7 +113,7 @@ def whole(chunks: Sequence[Chunk]) -> Section | Missing:
     """All of a message, in order."""
     last = chunks[-1]
     length = sum(len(each.payload) for each in chunks)
-    # of what is encrypted each chunk has a seal of its own
+    # each chunk of an encrypted message has a seal of its own
     tells_length = last.about.HasField("total_chunk_msg_size") and not last.about.encryption_keys
     if tells_length and length != last.about.total_chunk_msg_size:
         return Missing(

@@ -35,7 +35,7 @@ def _topics(options: SourceOptions) -> list[str]:
     try:
         return list(options.topics) or topics_of(options)
     except NoSuchTopic:
-        return []  # of a stream they may come; of a batch the plan says it
+        return []  # topics of a stream may come later; for a batch the plan raises the error
 
 
 def _schemas_of(topics: list[str], options: SourceOptions) -> list[Schema | None]:

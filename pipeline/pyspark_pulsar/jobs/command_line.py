@@ -31,7 +31,7 @@ _SPARKS = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.sql.session.timeZone": "UTC",
-    "spark.log.level": "OFF",  # what goes wrong is told once, by us
+    "spark.log.level": "OFF",  # each error is reported once, by us
 }
 _WITH_SPARK: tuple[tuple[str, str, Any], ...] = (
     ("reconcile", "what was lost, duplicated, reordered or altered between two sides", reconcile),
@@ -160,7 +160,7 @@ def _session(arguments: argparse.Namespace) -> Any:
 
 def _run_with_spark(module: Any, arguments: argparse.Namespace, given: dict[str, str]) -> Report:
     module.check(arguments, given)
-    logging.getLogger("py4j").setLevel(logging.CRITICAL)  # it tells every error of a batch with two stacks; we tell it once
+    logging.getLogger("py4j").setLevel(logging.CRITICAL)  # it logs every error of a batch with two stacks
     interruption = Interruption()
 
     def work() -> Report:

@@ -240,7 +240,7 @@ class SinkTask:
         try:
             self._transactions.end(self._txn_id, commits=False)
         except HasEnded:
-            return  # its time was up: aborted already
+            return  # the transaction timed out: it is aborted already
 
     def _close(self) -> None:
         for each in self._publishers.values():

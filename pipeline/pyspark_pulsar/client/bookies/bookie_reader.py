@@ -85,7 +85,7 @@ class BookieReader:
                 try:
                     yield from self._windows_from(self._next_entry_id)
                 except TooMuch as error:
-                    # what is under way is let go with its connections: else it would have to be held
+                    # requests under way end with their connections: otherwise their answers would have to be kept
                     self._close()
                     self._gave.clear()
                     self._entry_bytes = max(2 * self._entry_bytes, error.entry_bytes)

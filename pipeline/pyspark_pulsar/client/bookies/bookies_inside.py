@@ -78,7 +78,7 @@ def _asked(access: Access) -> Mapping[str, Offer]:
             told = session.get("local reads", _PATH)
         return {str(name): Offer(str(each["socket"]).encode(), bytes.fromhex(each["token"])) for name, each in told.items()}
     except (NoSuchTopic, Refused, Lost):
-        return {}  # it has no such route, or does not let us; what else is wrong with it whoever reads through it is told
+        return {}  # no such route, or no permission; a reader through the broker sees other errors
     except (AttributeError, KeyError, TypeError, ValueError):
         return {}  # the answer is none of our brokers'
 
@@ -109,8 +109,8 @@ def _opened(name: str, access: Access) -> tuple[str, LocalFiles]:
     try:
         return f"{name} {offer.socket_name.decode(errors='replace')}", LocalFiles(offer, name, access.timeout_seconds)
     except Lost:
-        if not was_remembered:  # it is on another machine: a task of many small topics is not to ask for each
+        if not was_remembered:  # the bookie is on another machine: do not ask for each small topic
             _remember(access, {})
             raise
-    _remembered.pop(access, None)  # it may have been started again since its broker was asked
+    _remembered.pop(access, None)  # the bookie may have restarted since its broker was asked
     return _opened(name, access)

@@ -78,7 +78,7 @@ class LocalFiles:
     def ask(self, ledger_id: int, entry_ids: Places) -> None:
         """Asks for the places of these entries, which are in order."""
         breaks = numpy.flatnonzero(numpy.diff(entry_ids) != 1) + 1
-        if len(breaks) >= _RANGES_MAX:  # what lies between is told too, and left out
+        if len(breaks) >= _RANGES_MAX:  # entries between ranges are reported too, and left out
             breaks = breaks[numpy.argsort(numpy.diff(entry_ids)[breaks - 1], kind="stable")[-_RANGES_MAX + 1 :]]
             breaks.sort()
         firsts = entry_ids[numpy.append(0, breaks)]

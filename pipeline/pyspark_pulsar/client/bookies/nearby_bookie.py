@@ -23,7 +23,7 @@ class NearbyBookie:
         self._ledger_id = 0
         try:
             offer = offered(self._connection.question(request()))
-        except (Lost, DecodeError) as error:  # nobody knows what more would come over this connection
+        except (Lost, DecodeError) as error:  # later answers on this connection are unknown
             _log.info("bookie %s does not say whether it hands over files: %s", address, error)
             self._connection.close()
             self._connection, offer = BookieConnection(address, timeout_seconds), None
@@ -31,7 +31,7 @@ class NearbyBookie:
             try:
                 self._files = LocalFiles(offer, address, timeout_seconds)
             except Lost as error:
-                _log.debug("%s; its port is used", error)  # as is so from another machine
+                _log.debug("%s; its port is used", error)  # always so from another machine
 
     def ask(self, ledger_id: int, entry_ids: Places) -> None:
         self._ledger_id = ledger_id

@@ -32,7 +32,7 @@ class Witness:
         """Whether the bookie's entry is the broker's; False also where the broker gives nothing. Unreachable, Refused."""
         theirs = self._of_broker(LedgerRange(ledger_id, entry_id, entry_id + 1, len(section)))
         if not theirs or not (theirs.endswith(section) or section.endswith(theirs)):
-            return False  # what brokers put before an entry they may leave out, or not
+            return False  # brokers may leave out what they put before an entry
         _known[self._access.service_url, bookie] = time.monotonic() + _KNOWN_SECONDS
         return True
 

@@ -42,7 +42,7 @@ def _wanted(message: Message) -> Fields:
         kind = _KINDS.get(each.kind, SPAN)
         kinds[each.number] = (kind, SPAN) if each.is_repeated else (kind,)
         if each.is_repeated or each.message is not None or each.is_closed or each.is_checked:
-            every.append(each.number)  # of checked text as well what does not count
+            every.append(each.number)  # checked text includes values that do not count
         elif kind == VARINT and each.choice < 0:
             numbers.append(each.number)
         else:

@@ -113,7 +113,7 @@ class _Descriptors:
 
     def _learn(self, owner: Any, prefix: str, syntax: str, messages: Any) -> None:
         for enum in owner.enum_type:
-            symbols = {each.number: each.name for each in reversed(enum.value)}  # of two names of a number the first counts
+            symbols = {each.number: each.name for each in reversed(enum.value)}  # the first of two names counts
             self._enums[f"{prefix}.{enum.name}"] = tuple(symbols.items())[::-1], syntax in ("", "proto2")
         for message in messages:
             self._messages[f"{prefix}.{message.name}"] = (message, syntax == "proto3")

@@ -147,7 +147,7 @@ def typed_columns(
         found.columns["key"] = of_key.column(key_data, key_spans, key, lambda schema: schema.parts()[0])
     if "value" in names:
         found.columns["value"] = of_value.column(rows.data, values, value, lambda schema: schema.parts()[1])
-    for name, part in (("key", of_key), ("value", of_value)):  # where one of the two is damaged the other one stays
+    for name, part in (("key", of_key), ("value", of_value)):  # damage of one leaves the other
         for row, reason in part.reasons.items():
             found.reasons.setdefault(row, f"{name}: {reason}")
     return found

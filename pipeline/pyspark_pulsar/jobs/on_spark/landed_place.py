@@ -125,7 +125,7 @@ class LandedPlace:
                     raise OSError(f"{self._to}/{half} cannot be renamed to {whole}")
             except BaseException as error:
                 self._files.delete(self._at(half), True)
-                if self._has(whole):  # and with it what this run had written of the same batch
+                if self._has(whole):  # the other run's batch holds; this run's half of it goes
                     raise PipelineError(
                         f"batch {batch} was landed by another run at the same time, and this one ends: let there be one"
                     ) from error

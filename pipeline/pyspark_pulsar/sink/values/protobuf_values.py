@@ -59,7 +59,7 @@ def _message(struct: Any, name: str, path: str) -> DescriptorProto:
         else:
             raise WrongFrame(f"column value: field {field.name} is {kind}, which protobuf does not have; cast it")
         if not is_list and not pyarrow.types.is_struct(kind):
-            # how proto3 says that a field has presence: each in a oneof of its own
+            # proto3 marks presence by a oneof for each field
             found.proto3_optional, found.oneof_index = True, len(message.oneof_decl)
             message.oneof_decl.add(name=f"_{field.name}")
     return message
