@@ -20,7 +20,7 @@ class RunReads:
         self._log_reads = log_reads
 
     async def read(self, state: LedgerState, first_entry_id: int, count_max: int, bytes_max: int) -> EntryRun:
-        """At least the first entry; the entries after it within both bounds and GATHER_BYTES. BookieError."""
+        """Returns at least the first entry; the entries after it within both bounds and GATHER_BYTES. BookieError."""
         run = read_tables(self._flusher.tables, state.ledger_id, first_entry_id, count_max, bytes_max)
         if run is None:
             run = await self._log_reads.read(state, self._flusher, first_entry_id, count_max, bytes_max)

@@ -71,7 +71,7 @@ class LedgerScenario:
         await self._wait(machine)
 
     def _plan_crash(self, machine: SimProcess) -> None:
-        """Of this life, if any."""
+        """Plans the crash of this life, if any."""
         if self._rng.random() < 0.5:
             end = self._rng.choice((machine.kill, machine.cut_power, machine.cut_power))
             self.loop.trace.wake_at("", self._rng.randint(1, 150), functools.partial(self._crash_with, end))

@@ -86,7 +86,7 @@ class PolicyEnforcement:
         do_in_slices((partial(self._put_on_loaded, name) for name in partitions), lambda: None, _SLICE)
 
     def _put_on_loaded(self, name: str) -> None:
-        """It may have been unloaded meanwhile."""
+        """Puts policies in force on a topic, unless it was unloaded meanwhile."""
         topic = self._topics.all.get(name)
         if topic is not None:
             self.put_in_force(TopicName.parse(name), topic)

@@ -177,6 +177,6 @@ def test_a_planted_leak_is_found_by_each_seed_that_publishes_enough_on_one_serve
 
 
 def _keeps_its_topic(plan: Plan) -> bool:
-    """And publishes more than is allowed to be left."""
+    """Whether a topic lives through, and more is published than may be left."""
     entries = sum(shape.entries for _, shape in plan.producers)
     return entries >= PLANTED_ENTRIES_MIN and FaultKind.UNLOAD not in {fault.kind for fault in plan.faults}
