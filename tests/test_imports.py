@@ -29,14 +29,6 @@ IMPORTING: frozenset[str] = frozenset(
 
 CYCLES: tuple[frozenset[str], ...] = (
     frozenset({"broker/connection/connection.py", "broker/connection/server.py"}),
-    frozenset(
-        {
-            "broker/topic/subscription/consumer.py",
-            "broker/topic/subscription/consumer_totals.py",
-            "broker/topic/subscription/subscription.py",
-            "broker/topic/subscription/subscription_host.py",
-        }
-    ),
     frozenset({"pipeline/pyspark_pulsar/jobs/on_spark/reconcile.py", "pipeline/pyspark_pulsar/jobs/on_spark/sides.py"}),
     frozenset({"bookkeeper/ledgers.py", "bookkeeper/write/counted_adds.py", "bookkeeper/write/parts.py"}),
     frozenset({"managed_ledger/cursor/cursor_driver.py", "managed_ledger/cursor/cursor_host.py"}),
