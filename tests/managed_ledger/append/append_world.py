@@ -135,5 +135,8 @@ class AppendWorld:
         """Entries of the first ledger; none when there is no ledger."""
         return self.content(1) if 1 in self.shared.ledgers else []
 
+    def open_ledger(self) -> int | None:
+        return self.sequence.open_ledger_id
+
     def ledger(self, ledger_id: int) -> FakeLedger:
         return self.shared.ledgers[ledger_id]

@@ -168,7 +168,7 @@ def test_a_full_ledger_takes_no_part_and_is_closed_by_its_last_answer() -> None:
         assert world.part(b"a")
         assert not world.part(b"b"), "one entry is stored, and one is under way"
         await asyncio.sleep(LONG)
-        assert (world.sequence.open_ledger_id, world.ledger(1).last_entry_id, world.shared.creates) == (None, 1, 1)
+        assert (world.open_ledger(), world.ledger(1).last_entry_id, world.shared.creates) == (None, 1, 1)
 
     on_world(scenario, RolloverLimits(2, 1 << 30, 0.0, None))
 
@@ -192,9 +192,9 @@ def test_an_old_ledger_is_closed_though_nobody_appends_unless_it_is_empty(is_emp
         else:
             await opened(world)
         await asyncio.sleep(59)
-        assert world.sequence.open_ledger_id == 1
+        assert world.open_ledger() == 1
         await asyncio.sleep(LONG)
-        assert world.sequence.open_ledger_id == (1 if is_empty else None)
+        assert world.open_ledger() == (1 if is_empty else None)
         assert world.shared.creates == 1
 
     on_world(scenario, RolloverLimits(1000, 1 << 30, 0.0, 60.0))
@@ -206,13 +206,13 @@ def test_a_ledger_to_which_nothing_was_added_is_closed_after_the_idle_time_and_b
         for _ in range(10):
             await asyncio.sleep(30)
             await world.append(b"busy")
-        assert world.sequence.open_ledger_id == 1
+        assert world.open_ledger() == 1
         await asyncio.sleep(59)
-        assert world.sequence.open_ledger_id == 1
+        assert world.open_ledger() == 1
         await asyncio.sleep(63)
-        assert (world.sequence.open_ledger_id, world.shared.creates) == (None, 1), "the next one is made for the next append"
+        assert (world.open_ledger(), world.shared.creates) == (None, 1), "the next one is made for the next append"
         await world.append(b"later")
-        assert world.sequence.open_ledger_id == 2
+        assert world.open_ledger() == 2
 
     on_world(scenario, RolloverLimits(1000, 1 << 30, 0.0, None, 60.0))
 
@@ -366,7 +366,7 @@ def test_earlier_appends_are_stored_after_later_ones_are_refused_and_closing_wai
         world.append(b"c")
         await world.appender.close()
         assert sorted(world.answers) == [(b"a", 1, 0), (b"b", 1, 1), (b"c", ManagedLedgerError)]
-        assert (world.ledger(1).last_entry_id, world.sequence.open_ledger_id) == (1, None)
+        assert (world.ledger(1).last_entry_id, world.open_ledger()) == (1, None)
 
     on_world(scenario, RolloverLimits(1, 1 << 30, 0.0, None))
 
