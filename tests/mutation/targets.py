@@ -15,6 +15,7 @@ PACKAGES = (
     "bookkeeper/ledger_end/recovery.py", "bookkeeper/ledger_metadata/codec.py",
     "bookkeeper/read/replica_read.py", "bookkeeper/repair/underreplication/tree.py", "bookkeeper/repair/plan.py",
     "bookkeeper/repair/fragments.py", "broker/dispatchers", "broker/topic/publish/deduplication.py",
+    "broker/topic/publish/admission.py", "broker/service/ownership/ownership_machine.py",
     "broker/topic/acknowledging.py", "broker/topic/limits/token_buckets.py", "broker/connection/producers/publish_gate.py",
     "broker/connection/session.py",
     "broker/compaction/keys.py", "broker/compaction/sifting.py", "broker/transaction/machine.py",
@@ -24,10 +25,10 @@ PACKAGES = (
 )  # fmt: skip
 LAYERS: Mapping[str, tuple[str, ...]] = {
     "bookie": ("tests/bookie",),
-    "bookkeeper": ("tests/bookkeeper",),
+    "bookkeeper": ("tests/bookkeeper", "tests/transcripts"),
     "broker": (
         "tests/broker/dispatchers", "tests/broker/policies", "tests/broker/topic", "tests/broker/connection",
-        "tests/broker/transaction", "tests/broker/compaction",
+        "tests/broker/transaction", "tests/broker/compaction", "tests/transcripts",
     ),
     "managed_ledger": ("tests/managed_ledger", "tests/broker/topic"),
     "metadata": ("tests/metadata",),

@@ -73,6 +73,8 @@ class Coordinator:
                 return self._delete(self._machine.ended(step.number("txn")))
             case "TimerFired":
                 return [self._abort(least) for least in self._machine.due(step.number("at_ms"))]
+            case "AskedForOwner":
+                return [f"Owner {self._machine.owner(step.number('txn')) or '(everybody)'}"]
             case "Restarted":
                 return self._restart()
         raise step.unknown()

@@ -1,45 +1,26 @@
-"""Key_Shared in transcripts: the events of its dispatcher, for a topic with one ledger and entries of one message each.
+"""Key_Shared in transcripts: the events of its dispatcher, for consumers with names and a topic of one ledger.
 
-The adapter has the topic: `EntriesAvailable keys=` publishes entries, EntriesRead answers a Read from them as the driver does.
+`EntriesAvailable keys=` publishes entries, EntriesRead and EntriesPicked answer a Read from them as the driver does.
 """
 
-from array import array
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 from pyroaring import BitMap
 
 from broker.dispatchers import contract
-from broker.dispatchers.contract import (
-    ConsumerAdded,
-    ConsumerId,
-    Deliver,
-    Effect,
-    EntriesAcknowledged,
-    EntriesPicked,
-    EntriesRead,
-    Event,
-    KeySharedMode,
-    KeySharedPolicy,
-    PermitsAdded,
-    Read,
-    RedeliveryRequested,
-    RefuseConsumer,
-    SetTimer,
-)
+from broker.dispatchers.contract import ConsumerId, Deliver, Effect, Event, KeySharedMode, KeySharedPolicy, Read
 from broker.dispatchers.dispatchers import key_shared_dispatcher
 from broker.dispatchers.settings import DispatcherSettings
+from tests.transcripts.machines.one_ledger import LEDGER, OneLedger
 from tests.transcripts.transcript import Step, TranscriptError
 from wire.position import Position
-from wire.run import EntryRun, RunMetadata
-
-LEDGER = 1
 
 
 class KeyShared:
     """One subscription. `with keys=name:slot,...` names the keys; slots are dealt in halves, or are STICKY."""
 
     def __init__(self, given: Step) -> None:
-        self._slots = {name: int(slot) for name, _, slot in (each.partition(":") for each in given.texts("keys"))}
+        self._topic = OneLedger({name: int(slot) for name, _, slot in (each.partition(":") for each in given.texts("keys"))})
         settings = DispatcherSettings(
             subscription_key_shared_use_consistent_hashing=False,
             max_unacked_messages_per_consumer=given.number("max_unacked", 0),
@@ -47,10 +28,6 @@ class KeyShared:
         )
         self._dispatcher = key_shared_dispatcher(settings)
         self._names: dict[ConsumerId, str] = {}
-        self._keys: list[str] = []
-        """Key of each entry."""
-        self._acknowledged: set[int] = set()
-        self._reads: dict[int, Read] = {}
 
     def handle(self, step: Step) -> Iterable[str]:
         effects = self._dispatcher.handle(self._event(step), step.number("at_ms", 0))
@@ -58,53 +35,57 @@ class KeyShared:
 
     def _event(self, step: Step) -> Event:
         match step.name:
+            case "EntriesAvailable":
+                self._topic.keys += step.texts("keys")
+                return contract.EntriesAvailable()
+            case "EntriesRead":
+                return self._topic.run_for(step.number("id"), step.number("max", 0))
+            case "EntriesPicked":
+                return self._topic.picks_for(step.number("id"))
+            case "NothingToRead":
+                return contract.NothingToRead(step.number("id"))
+            case "ReadFailed":
+                return contract.ReadFailed(step.number("id"))
+            case "TimerFired":
+                return contract.TimerFired()
+        return self._event_of_the_cursor(step)
+
+    def _event_of_the_cursor(self, step: Step) -> Event:
+        acknowledged, entries = self._topic.acknowledged, step.numbers("entries")
+        match step.name:
+            case "EntriesAcknowledged":
+                acknowledged.update(entries)
+                return contract.EntriesAcknowledged(LEDGER, BitMap(entries), self._consumer(step))
+            case "EntriesReturned":
+                return contract.EntriesReturned(LEDGER, BitMap(entries))
+            case "MarkDeleteMoved":
+                acknowledged.update(range(step.number("to") + 1))
+                return contract.MarkDeleteMoved(Position(LEDGER, step.number("to")))
+            case "CursorReset":
+                self._topic.acknowledged = set(range(step.number("to")))
+                return contract.CursorReset()
+            case "RedeliveryRequested":
+                return contract.RedeliveryRequested(self._consumer(step), [Position(LEDGER, each) for each in entries] or None)
+        return self._event_of_a_consumer(step)
+
+    def _event_of_a_consumer(self, step: Step) -> Event:
+        match step.name:
             case "ConsumerAdded":
                 return self._added(step)
             case "ConsumerRemoved":
                 return contract.ConsumerRemoved(self._consumer(step))
             case "PermitsAdded":
-                return PermitsAdded(self._consumer(step), step.number("permits"))
+                return contract.PermitsAdded(self._consumer(step), step.number("permits"))
             case "WritabilityChanged":
                 return contract.WritabilityChanged(self._consumer(step), step.flag("is_writable"))
-            case "RedeliveryRequested":
-                positions = [Position(LEDGER, entry) for entry in step.numbers("entries")]
-                return RedeliveryRequested(self._consumer(step), positions or None)
-            case "EntriesAcknowledged":
-                entries = step.numbers("entries")
-                self._acknowledged.update(entries)
-                return EntriesAcknowledged(LEDGER, BitMap(entries), self._consumer(step))
-            case "CursorReset":
-                self._acknowledged = set(range(step.number("to")))
-                return contract.CursorReset()
-            case "TimerFired":
-                return contract.TimerFired()
-        return self._event_of_the_log(step)
-
-    def _event_of_the_log(self, step: Step) -> Event:
-        match step.name:
-            case "EntriesAvailable":
-                self._keys += step.texts("keys")
-                return contract.EntriesAvailable()
-            case "EntriesRead":
-                read = self._read(step)
-                first = self._mark_delete() + 1 if read.position is None else read.position.entry_id
-                return self._answer(read, first, min(first + step.number("max", read.entries_max), len(self._keys)))
-            case "EntriesPicked":
-                read = self._read(step)
-                picks = [entry for _, entries in read.picks or () for entry in entries]
-                return EntriesPicked(read.read_id, [self._answer(read, entry, entry + 1) for entry in picks])
-            case "NothingToRead":
-                return contract.NothingToRead(step.number("id"))
-            case "ReadFailed":
-                return contract.ReadFailed(step.number("id"))
         raise step.unknown()
 
-    def _added(self, step: Step) -> ConsumerAdded:
+    def _added(self, step: Step) -> contract.ConsumerAdded:
         consumer, name = ConsumerId(len(self._names) + 1), step.text("name")
         self._names[consumer] = name
         ranges = [(int(low), int(high)) for low, _, high in (each.partition("-") for each in step.texts("ranges"))]
         mode = KeySharedMode.STICKY if ranges else KeySharedMode.AUTO_SPLIT
-        return ConsumerAdded(consumer, name, key_shared=KeySharedPolicy(mode), hash_ranges=tuple(ranges))
+        return contract.ConsumerAdded(consumer, name, key_shared=KeySharedPolicy(mode), hash_ranges=tuple(ranges))
 
     def _consumer(self, step: Step) -> ConsumerId:
         """The newest consumer of that name."""
@@ -114,42 +95,19 @@ class KeyShared:
             raise TranscriptError(f"{step.name}: no consumer {name} was added")
         return found[-1]
 
-    def _read(self, step: Step) -> Read:
-        number = step.number("id")
-        if number not in self._reads:
-            raise TranscriptError(f"{step.name}: there was no Read id={number}")
-        read = self._reads[number]
-        if (read.picks is not None) is not (step.name == "EntriesPicked"):
-            raise TranscriptError(f"{step.name}: Read id={number} {'has picks' if read.picks else 'has no picks'}")
-        return read
-
-    def _mark_delete(self) -> int:
-        return next(entry for entry in range(len(self._keys) + 1) if entry not in self._acknowledged) - 1
-
-    def _answer(self, read: Read, first: int, end: int) -> EntriesRead:
-        count = end - first
-        run = EntryRun(LEDGER, first, b"", array("I", bytes(4 * count + 4)))
-        metadata = RunMetadata(array("I", [1] * count), array("B", bytes(count)), 0, count)
-        hashes = array("I", [self._slots[key] for key in self._keys[first:end]])
-        mark_delete, is_last = Position(LEDGER, self._mark_delete()), end == len(self._keys)
-        return EntriesRead(read.read_id, run, metadata, mark_delete, BitMap(self._acknowledged), {}, hashes, is_last)
-
-    # --- lines ----------------------------------------------------------------------------------------------------------
-
     def _text(self, effect: Effect) -> str:
         match effect:
             case Read():
-                self._reads[effect.read_id] = effect
-                return f"Read id={effect.read_id} {_place(effect)}"
+                return f"Read id={effect.read_id} {self._topic.asked(effect)}"
             case Deliver():
                 entries = [effect.run.first_entry_id + index for index in effect.indexes]
+                named = ",".join(f"{entry}:{self._topic.keys[entry]}" for entry in entries)
                 counts = effect.redelivery_counts
-                again = "" if counts is None else f" redelivery_counts={_numbers(counts)}"
-                named = ",".join(f"{entry}:{self._keys[entry]}" for entry in entries)
+                again = "" if counts is None else f" redelivery_counts={','.join(map(str, counts))}"
                 return f"Deliver to={self._names[effect.consumer]} entries={named}{again}"
-            case RefuseConsumer():
+            case contract.RefuseConsumer():
                 return f"RefuseConsumer name={self._names[effect.consumer]} {effect.code.name}: {effect.message}"
-            case SetTimer():
+            case contract.SetTimer():
                 return f"SetTimer at_ms={effect.at_ms}"
         return str(effect)
 
@@ -170,14 +128,3 @@ class KeyShared:
 
     def check_invariants(self) -> None:
         self._dispatcher.check_invariants()
-
-
-def _place(read: Read) -> str:
-    if read.picks is not None:
-        return f"picks={_numbers([entry for _, entries in read.picks for entry in entries])}"
-    start = "cursor" if read.position is None else str(read.position.entry_id)
-    return f"from={start} max={read.entries_max}{' again' if read.is_replay else ''}"
-
-
-def _numbers(numbers: Sequence[int]) -> str:
-    return ",".join(map(str, numbers))

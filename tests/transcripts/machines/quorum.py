@@ -31,6 +31,18 @@ class Quorums:
             case "PatienceEnded":
                 tracker.on_patience_ended()
                 return []
+        return self._counted(step)
+
+    def _counted(self, step: Step) -> list[str]:
+        """Events of `CountedAdds`, which counts the answers itself while all is well."""
+        tracker = self._tracker
+        match step.name:
+            case "Counted":
+                tracker.on_counted(step.number("last_confirmed"))
+                return []
+            case "CountedAppended":
+                acked = sum(1 << seat for seat in step.numbers("acked"))
+                return [f"Piece {tracker.on_append_counted(step.number('first'), step.number('count', 1), acked)}"]
         raise step.unknown()
 
     def state(self) -> Mapping[str, str]:
