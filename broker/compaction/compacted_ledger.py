@@ -1,6 +1,6 @@
 """A compacted ledger, read by the places of the messages that it has copies of (Apache: CompactedTopicImpl).
 
-Owns what it has learnt of which copy is where, bounded; a reader that goes on where it stopped finds its place at once.
+Owns a bounded index of the places of copies; a reader that goes on where it stopped finds its place at once.
 """
 
 from collections import OrderedDict
@@ -30,7 +30,7 @@ _READ_BYTES = 1 << 20
 
 @dataclass(frozen=True, slots=True)
 class CompactedRun:
-    """Copies of entries of one ledger of the log. In `run` those that are not there are empty; `missing` has their ids."""
+    """Copies of entries of one ledger of the log. Absent ones are empty in `run`; `missing` has their ids."""
 
     run: EntryRun
     missing: BitMap

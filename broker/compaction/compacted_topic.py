@@ -1,7 +1,7 @@
-"""CompactedTopic: what of a topic is compacted, and where. The cursor `__compaction` alone says it, as Apache's brokers do.
-
-Its mark-delete is the horizon: what is at or before it is read from the ledger that its property `CompactedTopicLedger` names.
-Owns the handle on that ledger, and nothing else: whoever moves the cursor, also a compactor outside, is followed at once.
+"""CompactedTopic: the compacted part of a topic, and its ledger. The cursor `__compaction` alone holds both, as with Apache's
+brokers. Its mark-delete is the horizon: entries up to it are read from the ledger that its property `CompactedTopicLedger`
+names. Owns the handle on that ledger, and nothing else: any move of the cursor takes effect at once, also by a compactor
+outside.
 """
 
 import asyncio

@@ -2,11 +2,12 @@
 
 The order is the promise. A new ledger is named in the cursor's own properties before anything is written to it, and is whole
 and closed before the cursor names it as the compacted one; that is stored with the horizon in one write. The old ledger
-is deleted after that, and what an interrupted run has left by the next one (`tidy`). A crash leaves the old or the new.
+is deleted after that, and leftovers of an interrupted run by the next one (`tidy`). A crash leaves the old or the new.
 
-What is not yet compacted is kept by the cursor; until the new horizon is stored a second cursor in memory keeps it too, since
-a log is trimmed by what cursors say, not by what of it is stored. Not covered, as for every ledger (docs/adr/0012): a crash
-between the making of a ledger and its first mention. A run that is cancelled there ends when the ledger is named, or deleted.
+The cursor keeps entries that are not compacted yet; a second cursor in memory keeps them too until the new horizon is stored,
+since a log is trimmed by cursors in memory, not by their stored state. Not covered, as for every ledger (docs/adr/0012): a
+crash between the making of a ledger and its first mention. A run that is cancelled there ends when the ledger is named, or
+deleted.
 """
 
 import asyncio
@@ -40,7 +41,7 @@ _APPENDS_MAX = 8
 
 
 class CompactionMeter(Protocol):
-    """Told of what a phase read, what was written, and how many seconds later it was stored."""
+    """Notified of the bytes that a phase read, the bytes written, and the seconds until they were stored."""
 
     def read(self, size_bytes: int) -> None: ...
     def wrote(self, size_bytes: int) -> None: ...
@@ -91,7 +92,7 @@ class Compactor:
         if end.entry_id < 0 or (horizon is not None and end <= horizon) or end < self._log.first_position():
             return Compacted(None, horizon)
         if horizon is None and cursor.mark_delete >= end:
-            await cursor.reset(EARLIEST)  # somebody moved it by hand
+            await cursor.reset(EARLIEST)  # an operator moved it
         old = self._compacted.ledger_id
         newest = Newest(KeyTable(), self._retains_null_key)
         async for portion in self._portions(end):
@@ -157,7 +158,7 @@ class Compactor:
                 run = run.entries(run.first_entry_id, end.entry_id - run.first_entry_id + 1)
             self._meter.read(run.payload_bytes)
             yield self._sifted(run)
-            await asyncio.sleep(0)  # what is in memory comes without a wait, and others have to run too
+            await asyncio.sleep(0)  # entries in memory come without a wait, and other tasks have to run too
             position = log.next_position(Position(run.ledger_id, run.last_entry_id))
 
     async def _write(self, writer: LedgerWriter, newest: Newest, end: Position) -> None:

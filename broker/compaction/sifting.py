@@ -104,7 +104,7 @@ class Newest:
             self.table.note(key, mark)
 
     def keeps_chunk(self, metadata: MessageMetadata) -> bool:
-        """A message whose last part has not come yet stays: nobody knows what becomes of it."""
+        """A message whose last part has not come yet stays: its end is not known yet."""
         whole = self._chunked.get(metadata.uuid)
         if whole is None:
             return True

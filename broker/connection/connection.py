@@ -1,8 +1,8 @@
 """Connection: one client's socket as an asyncio protocol. Bytes in, commands to their handlers; answers out, put together.
 
 Per read: consecutive SENDs and ACKs are taken as runs by the kernels, everything else one frame at a time. Owns the order of
-things on the wire, back-pressure both ways, keep-alive, and the end: whatever a peer does wrong is one log line and a closed
-connection. What a command means is decided in the handlers' modules.
+things on the wire, back-pressure both ways, keep-alive, and the end: any fault of a peer is one log line and a closed
+connection. The handlers' modules decide the meaning of commands.
 """
 
 import asyncio
@@ -55,7 +55,7 @@ RUN_ENTRIES_MAX = 1 << 16
 HANDSHAKE_BYTES_MAX = 256 * 1024
 """Of a frame before CONNECT is answered: the largest is a CONNECT with its credentials."""
 LINGER_SECONDS = 5.0
-"""How long a connection that we end may take to send what was written."""
+"""Time for a connection that we end to send its written bytes."""
 
 _SEND, _ACK = int(BaseCommand.SEND), int(BaseCommand.ACK)
 
@@ -183,14 +183,14 @@ class Connection(asyncio.BufferedProtocol):
         return chain(self._producers.attached_all(), self._consumers.attached_all())
 
     def _refuse(self, code: ServerError, reason: str) -> None:
-        """The whole connection, which is told why."""
+        """Closes the whole connection, with the reason."""
         self.answer(replies.error(replies.NO_REQUEST, BrokerError(code, reason)))
         self.end(reason)
 
     def connection_lost(self, exc: Exception | None) -> None:
         log.info(line("disconnected", peer=self.address, reason=exc or "closed"))
         self._release()
-        self._input = ReadBuffer(self._server.room)  # half a frame is megabytes, and nobody knows when this object goes
+        self._input = ReadBuffer(self._server.room)  # half a frame is megabytes, and this object may live for long
         self._server.service.meters.connections_throttled -= not self._is_reading
         if self._timer is not None:
             self._timer.cancel()
@@ -199,7 +199,7 @@ class Connection(asyncio.BufferedProtocol):
         del self._producers, self._consumers, self._topic_lists  # they know this object: together they would stay
 
     def close(self) -> None:
-        """The server stops: what was written is still sent."""
+        """The server stops: written bytes are still sent."""
         if self.is_open:
             self._close()
 
@@ -253,7 +253,7 @@ class Connection(asyncio.BufferedProtocol):
         if verdict in (Tick.HANDSHAKE_UNFINISHED, Tick.PEER_SILENT):
             self.end(verdict.value)
             return
-        if verdict is Tick.SEND_PING or not self._is_reading:  # whom we do not read hears that we are there all the same
+        if verdict is Tick.SEND_PING or not self._is_reading:  # a peer that we do not read still gets a sign of life
             self._ping()
         self._timer = self._loop.call_later(self._server.settings.keep_alive_interval_seconds, self._tick)
 
@@ -275,7 +275,7 @@ class Connection(asyncio.BufferedProtocol):
             self._go_on()
 
     def _go_on(self) -> None:
-        """Handle what was read, or a part of it: the rest has the next turn of the loop."""
+        """Handles the bytes read, or a part of them: the rest has the next turn of the loop."""
         buffer, start, end = self._input.unused()
         used = end
         with self._turn:
@@ -293,7 +293,7 @@ class Connection(asyncio.BufferedProtocol):
         self._reading_changed()
 
     def _consume(self, buffer: memoryview, at: int, end: int) -> int:
-        """Up to where the bytes are used up. Long for what is paid per run."""
+        """Up to where the bytes are used up. The function is long because a call per run would cost."""
         session, frames = self._session, 0
         while at < end and self.is_open and not self._rest.is_behind:
             frames += 1
@@ -377,7 +377,7 @@ class Connection(asyncio.BufferedProtocol):
         self.answer(replies.connected(SERVER_VERSION, version, self._server.settings.max_message_size, watchers=watchers))
 
     def _guarded(self, door: Callable[[], None]) -> bool:
-        """Whether the peer is let in, or stays. It is told when not, and the connection ends."""
+        """Whether the peer is admitted, or stays. A refused peer gets the reason, and the connection ends."""
         try:
             door()
         except BrokerError as refusal:

@@ -12,11 +12,13 @@ log = logging.getLogger(__name__)
 
 
 class ProtocolViolation(RemoteError):
-    """A readable command that the protocol has no answer for: one log line, and the connection ends. Nobody else notices."""
+    """A readable command that the protocol has no answer for: one log line, and the connection ends. Other connections are not
+    affected.
+    """
 
 
 def to_broker_error(failure: Exception) -> BrokerError:
-    """Returns the error of a failed request. What nobody foresaw is logged with its trace, and told without it."""
+    """Returns the error of a failed request. An unforeseen error is logged with its trace, and sent without it."""
     match failure:
         case BrokerError():
             return failure

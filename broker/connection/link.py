@@ -1,4 +1,4 @@
-"""Link: what the handlers of commands need of their connection. The connection implements it; tests may, too."""
+"""Link: the part of a connection that handlers of commands need. The connection implements it; tests may, too."""
 
 from collections.abc import Callable, Coroutine, Iterator, Mapping
 from typing import Any, Protocol, TypeAlias, TypeVar
@@ -31,7 +31,7 @@ class Link(Protocol):
     def protocol_version(self) -> int: ...
     @property
     def gets_broker_entry_metadata(self) -> bool:
-        """Messages go to this peer with what the broker put in front of them, which the others must not see (PIP-90)."""
+        """Messages go to this peer with their broker entry metadata, which other peers must not get (PIP-90)."""
 
     @property
     def is_open(self) -> bool: ...
@@ -55,4 +55,4 @@ class Link(Protocol):
 
     def in_slices(self, work: Iterator[None]) -> None:
         """Do the first part of a command's work now, up to a `yield`, and each further one in a turn of the loop of its own.
-        What the peer has sent after that command is handled when all of it is done."""
+        Later commands of the peer are handled once all of it is done."""

@@ -1,4 +1,4 @@
-"""Listener: the port that clients connect to, its connections, and what they share."""
+"""Listener: the port that clients connect to, its connections, and their shared parts."""
 
 import logging
 import socket
@@ -28,7 +28,7 @@ class Listener:
         self.service = service
         self.security = security
         self.coordinators: Coordinators | None = None
-        """Set by whoever made it, before it listens."""
+        """Set by the composition before the listener listens."""
         self.settings = settings
         self.room = SharedRoom()
         self.memory = PublishMemory(settings.max_message_publish_buffer_size_in_mb << 20)
@@ -89,11 +89,11 @@ class Listener:
         self.server_port.leave_front()
 
     def stop_accepting(self) -> None:
-        """First of all at a stop; then the service is closed, so that clients hear of their topics' end; then `close`."""
+        """First of all at a stop; then the service is closed, which closes producers and consumers; then `close`."""
         self.server_port.stop_accepting()
 
     async def close(self) -> None:
-        """Every connection sends what was written for it and ends. Closing twice is fine."""
+        """Every connection sends its written bytes and ends. Closing twice is fine."""
         await self.server_port.close()
 
 

@@ -1,9 +1,9 @@
-"""Liveness: whether a peer is still there, asked when somebody else wants the place that it holds.
+"""Liveness: whether a peer is still there, asked when another client wants its name or role.
 
-A client whose machine is gone leaves its connection open for as long as the keep-alive takes. Until then its successor would
-be refused, with an error that clients take as final. So the old peer is sent a PING, and one that says nothing loses its
-connection (Apache's ServerCnx.checkConnectionLiveness). Unlike there, any byte counts as a word, and a peer that we do not
-listen to ourselves (back-pressure) is taken to be there. Owns the one check under way and its timer; knows no frames.
+A client whose machine is gone leaves its connection open for as long as the keep-alive takes. Until then its successor would be
+refused, with an error that clients take as final. The old peer therefore gets a PING, and a silent peer loses its connection
+(Apache's ServerCnx.checkConnectionLiveness). Unlike there, any byte counts as a sign of life, and a peer that we do not read
+ourselves (back-pressure) counts as alive. Owns the one check under way and its timer; knows no frames.
 """
 
 import asyncio

@@ -1,8 +1,8 @@
-"""Ids of producers and consumers that the broker has closed, for as long as the peer may not have heard of it. Pure."""
+"""Ids of producers and consumers that the broker has closed, for as long as the peer may not know it yet. Pure."""
 
 
 class RecentlyClosed:
-    """Forgets an id after a time; what is asked for comes seldom, so that it cleans up when something is added."""
+    """Forgets an id after a time; look-ups are rare, so that it cleans up when an id is added."""
 
     def __init__(self, seconds: float) -> None:
         self._seconds = seconds

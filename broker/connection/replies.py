@@ -96,7 +96,7 @@ def partitions_failed(request_id: int, failure: BrokerError) -> bytes:
 
 
 def lookup(request_id: int, found: Answer) -> bytes:
-    """Always authoritative: whoever is named in a redirect was chosen, and takes the topic if nobody has it."""
+    """Always authoritative: the broker named in a redirect was chosen, and takes the topic if it has no owner."""
     kind = api.CommandLookupTopicResponse.Redirect if found.is_redirect else api.CommandLookupTopicResponse.Connect
     told = api.CommandLookupTopicResponse(
         request_id=request_id,

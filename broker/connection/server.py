@@ -1,4 +1,4 @@
-"""Server: what the connections of one server share. The listener implements it; tests may, too."""
+"""Server: the shared parts of one server's connections. The listener implements it; tests may, too."""
 
 from typing import TYPE_CHECKING, Protocol
 

@@ -1,7 +1,7 @@
-"""Session: what a peer may say when, and whether it is still there. Pure: a machine of facts in, verdicts out.
+"""Session: the commands that a peer may send, and its signs of life. Pure: a machine of facts in, verdicts out.
 
 Order of life: nothing but PING and PONG before CONNECT; CONNECT once; then every command of a client. At each tick of the
-keep-alive timer a peer that has not finished its handshake, or that said nothing since the last PING, is given up.
+keep-alive timer a peer that has not finished its handshake, or was silent since the last PING, is given up.
 """
 
 from enum import Enum

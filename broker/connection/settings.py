@@ -1,4 +1,4 @@
-"""ConnectionSettings: what a connection reads from the configuration. Keys are Apache's; two defaults differ, said where."""
+"""ConnectionSettings: settings of a connection. Keys are Apache's; two defaults differ, said where."""
 
 from dataclasses import dataclass
 
@@ -16,7 +16,7 @@ class ConnectionSettings:
     """How long a peer may take to answer a PING when another client asks for its producer name, its exclusive subscription or
     its hash ranges. 0: it is not asked, and the other one is refused."""
     max_message_size: int = 5 * 1024 * 1024
-    """Bytes of the largest message that is taken; clients are told when they connect."""
+    """Bytes of the largest message that is taken; clients get it in CONNECTED."""
     max_pending_publish_requests_per_connection: int = 10_000
     """Messages in flight at which reading stops, until half of them are stored. Apache: 1000, at its price per message."""
     max_message_publish_buffer_size_in_mb: int = 64

@@ -1,7 +1,6 @@
-"""The contract between a dispatcher (pure) and its driver: what happened goes in, what to do comes out.
-
-A dispatcher decides who gets which entries. The driver holds the cursor, the managed ledger and the sinks; it calls
-`handle(event, now_ms)` and performs the effects in their order, at once. Rules of the driver:
+"""The contract between a dispatcher (pure) and its driver: events go in, effects come out. A dispatcher decides which consumer
+gets which entries. The driver holds the cursor, the managed ledger and the sinks; it calls `handle(event, now_ms)` and performs
+the effects in their order, at once. Rules of the driver:
 
 - One read is outstanding at most. A new `Read` replaces it: the old one may be cancelled, and its answer is ignored here, being
   known by its `read_id`. Every read is answered once: EntriesRead (one with picks: EntriesPicked), NothingToRead or ReadFailed.
@@ -70,7 +69,7 @@ class ConsumerAdded:
 
 @record(frozen=True, slots=True)
 class ConsumerRemoved:
-    """A consumer closed or its connection broke. What it has not acknowledged is for the others. Unknown: ignored."""
+    """A consumer closed or its connection broke. Its unacknowledged entries are for the others. Unknown: ignored."""
 
     consumer: ConsumerId
 
@@ -121,7 +120,7 @@ class EntriesRead:
 class EntriesPicked:
     """The answer to a Read with picks: the first of them, each part a run of one ledger, in the order of the picks.
 
-    What is neither in a part nor `gone` (it is not there any more) was not read yet, and comes after all that was.
+    Entries neither in a part nor `gone` (deleted) were not read yet, and come after all that were.
     """
 
     read_id: int
@@ -156,7 +155,8 @@ class EntriesAcknowledged:
 class EntriesReturned:
     """These were read as acknowledged, by a transaction that was not decided, and are not: it was aborted (PIP-31).
 
-    Shared and Key_Shared deliver them again. The others do not, as in Apache: their consumer asks, which knows what it has.
+    Shared and Key_Shared deliver them again. The others do not, as in Apache: their consumer asks for the entries that it
+    lacks.
     """
 
     ledger_id: int
@@ -189,7 +189,7 @@ class RedeliveryRequested:
 
 @record(frozen=True, slots=True)
 class CursorReset:
-    """The cursor was reset (seek). What was delivered before is forgotten; reading starts at the cursor's place."""
+    """The cursor was reset (seek). Earlier deliveries are forgotten; reading starts at the cursor's place."""
 
 
 @record(frozen=True, slots=True)
@@ -204,7 +204,7 @@ class LimitsChanged:
 class DelaysChanged:
     """New treatment of messages with a delivery time; not enabled: they are treated as if they had none.
 
-    One is at most `tick_ms` late. Not strict: what is due within a tick when it is read comes at once, so early one may be.
+    One is at most `tick_ms` late. Not strict: a message due within a tick at its read comes at once, up to that early.
     """
 
     is_enabled: bool
@@ -219,9 +219,8 @@ class IndexLoading:
 
 @record(frozen=True, slots=True)
 class IndexFound:
-    """Some of what was stored, by ledger: which entries, and in any order each again and its time.
-
-    `acknowledged`: which entries of these ledgers are, as far as they are among those.
+    """Some of the stored delays, by ledger: the entries, and in any order each again with its time. `acknowledged`: those of
+    these entries that are acknowledged.
     """
 
     found: "Mapping[int, tuple[BitMap, array[int], array[int]]]"
@@ -374,7 +373,7 @@ class Dispatcher(Protocol):
         """Take the event, return what to do, in order."""
 
     def take_newest(self, run: EntryRun, metadata: RunMetadata) -> ConsumerId | None:
-        """Give the run, the newest of the log, to one consumer as a whole: who that is. None: tell EntriesAvailable."""
+        """Gives the run, the newest of the log, to one consumer as a whole, and returns it. None: send EntriesAvailable."""
 
     def first_to_read_again(self) -> Position | None:
         """The first entry before the reader's position that waits only for a consumer's room. None: no entry does."""

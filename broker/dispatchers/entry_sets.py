@@ -1,7 +1,7 @@
 """Sets of entries: a roaring bitmap of entry ids for each ledger. Holds no empty bitmap. Knows nothing of consumers.
 
-Nearly always there are few ledgers, in a dict. Of many they are kept in order, so that asking for the first one again and again
-does not go through all of them.
+Few ledgers, the usual case, are in a dict. Many ledgers are kept in order, so that a repeated look-up of the first one does not
+scan all of them.
 """
 
 from collections.abc import Iterable, Iterator
@@ -136,7 +136,7 @@ class EntrySet(EntrySetRow):
         return True
 
     def between(self, start: Position, end: Position) -> "EntrySet":
-        """A copy of what is in [start, end)."""
+        """A copy of the entries in [start, end)."""
         found = EntrySet()
         for ledger_id in self._ids(start.ledger_id, end.ledger_id):
             chosen = BitMap(self._by_ledger[ledger_id])

@@ -1,9 +1,9 @@
 """Key_Shared: every entry to the owner of its key; the order of each key holds through joins, leaves, nacks and slow consumers.
 
-Entries that cannot go now wait, and reading goes on for the other keys: up to
-keySharedLookAheadMsgInReplayThresholdPerConsumer for each consumer and ...PerSubscription together. At that bound nothing new
-is read until something that waits could go. Keys whose slots no consumer brought (STICKY) are passed over, with a note from
-where on to read again once consumers change. `keys` has the rules of order.
+Entries that cannot go now wait, and reading goes on for the other keys: up to keySharedLookAheadMsgInReplayThresholdPerConsumer
+for each consumer and ...PerSubscription together. No new entry is read at that bound until a waiting one could go. Keys whose
+slots no consumer brought (STICKY) are passed over, with a note of the place to read from once consumers change. `keys` has the
+rules of order.
 """
 
 from array import array
@@ -50,18 +50,18 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
         super().__init__(settings)
         self._use_policy(KeySharedPolicy())
         self._unowned_from: Position | None = None
-        """The first entry that was passed over because nobody has its slot."""
+        """The first entry that was passed over because no consumer has its slot."""
         self._read_again_until: Position | None = None
         """Before it, entries may be read that are delivered or wait already."""
         self._was_replay = False
-        """The last read. Replays come first, but somebody for whom nothing waits gets every second read."""
+        """The last read. Replays come first, but a consumer without waiting entries gets every second read."""
         self._due = EntrySet()
-        """Before the reader's position, and to be dealt as if never seen: held back until now, or what nobody was there for."""
+        """Entries before the reader's position, to be dealt as if never seen: held back until now, or without a consumer."""
         self._due_unowned = EntrySet()
         """Those of them that are for the slots of a consumer that is not there."""
         self._begun = BegunSlots()
         self._due_read: int | None = None
-        """The id of the last read that was for what is due."""
+        """The id of the last read of due entries."""
 
     def _use_policy(self, policy: KeySharedPolicy) -> None:
         self._policy = policy
@@ -143,7 +143,7 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
             self._move_slots()
 
     def _move_slots(self) -> None:
-        """Those that were kept with somebody who had begun a message, and need not be any more."""
+        """Slots that were kept with a consumer that had begun a message, and need not be any more."""
         if self._begun.may_move:
             self._keys.assign(self._begun.kept_in(self._selector.assignment()))
 
@@ -159,7 +159,7 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
         self._due.update(entries)
 
     def _rest(self) -> None:
-        """Deals waiting entries anew: the next consumer may have another policy. All of them go before what was never read."""
+        """Deals waiting entries anew: the next consumer may have another policy. All of them go before unread entries."""
         self._due.update(self._keys.waiting())
         self._keys.clear()
 
@@ -177,7 +177,7 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
         if not self._reader.is_idle(now_ms) or (is_at_end and not self._keys.waiting_entries):
             return
         if self._is_loading:
-            return  # of two of a key the older one may be what is found last
+            return  # the older one of two of a key may be found last
         rooms = self._rooms()
         if not rooms:
             return
@@ -233,7 +233,7 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
             self._unowned_from = min(self._unowned_from or position, position)
 
     def _deal_new(self, answer: EntriesRead, found: Readable, effects: list[Effect]) -> "array[int]":
-        """Entries never dealt before; the indexes of those that nobody owns."""
+        """Deals new entries; returns the indexes of those without an owner."""
         if not found:
             return array("I")
         assert answer.key_hashes is not None, "Key_Shared needs the hashes of the keys"
@@ -257,7 +257,7 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
         self._move_slots()
 
     def _on_due(self, read: Read, answer: EntriesRead, effects: list[Effect]) -> None:
-        """Each finds its place: with a consumer, waiting for one, held back once more, or nobody's."""
+        """Places each entry: with a consumer, waiting for one, held back once more, or without an owner."""
         run = answer.run
         self._forget_unread(read, answer)
         here = BitMap(range(run.first_entry_id, run.last_entry_id + 1))

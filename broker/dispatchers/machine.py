@@ -1,6 +1,6 @@
 """Base of every dispatcher: one reader, one timer, and the order in which an event is handled.
 
-An event changes the state; then the dispatcher reads on if somebody can take more; then the timer is set. Reads that are
+An event changes the state; then the dispatcher reads on if a consumer can take more; then the timer is set. Reads that are
 outdated end here.
 """
 
@@ -105,11 +105,9 @@ class Machine(MachineRow, ABC):
         return effects
 
     def take_newest(self, run: EntryRun, metadata: RunMetadata) -> ConsumerId | None:
-        """Give the whole run, which was just confirmed, to one consumer: who that is. None: nothing has changed, and
-        EntriesAvailable has to come.
-
-        In state and deliveries it is what EntriesAvailable and EntriesRead lead to where nothing else is under way, at a part
-        of their cost: test_newest_runs.py.
+        """Gives the whole run, which was just confirmed, to one consumer, and returns it. None: nothing has changed, and
+        EntriesAvailable has to come. State and deliveries equal those after EntriesAvailable and EntriesRead where nothing else
+        is under way, at a part of their cost: test_newest_runs.py.
         """
         return None
 
@@ -180,7 +178,7 @@ class Machine(MachineRow, ABC):
 
     @abstractmethod
     def _go_on(self, now_ms: int, effects: list[Effect]) -> None:
-        """Takes what is due now, then reads if some consumer can take more."""
+        """Takes due entries, then reads if some consumer can take more."""
 
     def _deadline_ms(self) -> int | None:
         """A time that this dispatcher waits for, reads apart."""

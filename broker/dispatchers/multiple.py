@@ -67,7 +67,7 @@ class MultipleConsumersDispatcher(Machine):
         self._redeliveries = Redeliveries()
         self._held_back = HeldBack()
         self._reads_far = False
-        """Most of what was read last is held back: permits do not say how much to read."""
+        """Most entries of the last read are held back: permits do not give the size of a read."""
         self._is_loading = False
         """Whether stored held-back entries are being read: nothing new is read until then."""
 
@@ -124,7 +124,7 @@ class MultipleConsumersDispatcher(Machine):
 
     @abstractmethod
     def _leave(self, receiver: Receiver, pending: EntrySet) -> None:
-        """A consumer is not among the receivers any more; others are. What it had is to be delivered again."""
+        """A consumer has left, and others remain: its entries are to be delivered again."""
 
     @abstractmethod
     def _give_back(self, receiver: Receiver, entries: EntrySet) -> None:
@@ -132,7 +132,7 @@ class MultipleConsumersDispatcher(Machine):
 
     @abstractmethod
     def _take_in(self, ledger_id: int, entry_ids: BitMap) -> None:
-        """Entries before the reader's position that nobody has, and that do not wait, are to be delivered."""
+        """Entries before the reader's position that no consumer has, and that do not wait, are to be delivered."""
 
     @abstractmethod
     def _drop(self, ledger_id: int, entry_ids: BitMap, had: BitMap) -> None:
@@ -148,7 +148,7 @@ class MultipleConsumersDispatcher(Machine):
 
     @abstractmethod
     def _rest(self) -> None:
-        """The last consumer has left, and what it had is to be delivered again."""
+        """The last consumer has left, and its entries are to be delivered again."""
 
     @abstractmethod
     def _clear(self) -> None:
@@ -207,7 +207,7 @@ class MultipleConsumersDispatcher(Machine):
                     self._reader.move_to(end)
 
     def _in_hand(self, ledger_id: int, replay: EntrySet) -> BitMap:
-        """Entries of a ledger that somebody has, or is to get: what was due may have gone out while the rest was loaded."""
+        """Entries of a ledger that a consumer has, or is to get: due entries may have gone out while the rest was loaded."""
         found = BitMap(replay.in_ledger(ledger_id))
         for receiver in self._receivers:
             found |= receiver.pending.in_ledger(ledger_id)

@@ -1,4 +1,4 @@
-"""The consumers of a Shared or Key_Shared subscription: their permits, what they have not acknowledged, and the limits on it.
+"""The consumers of a Shared or Key_Shared subscription: their permits, their unacknowledged entries, and the limits on these.
 
 Pending entries are bitmaps per ledger. Message counts are kept apart, for batches alone: an entry without one counts as one
 message. A consumer at its limit is blocked until it is down to half of it; so is the subscription (Apache: Consumer and
@@ -120,7 +120,7 @@ class Receivers(ReceiversRow):
         self.is_blocked = self.is_blocked or self.unacked_messages >= self._limit_together
 
     def acknowledged(self, ledger_id: int, entry_ids: BitMap, consumer: ConsumerId | None) -> BitMap:
-        """Forget entries, whoever has them (most likely `consumer`); those that somebody had."""
+        """Forgets entries of any consumer (most likely `consumer`); returns those that a consumer had."""
         likely = self.get(consumer)
         found = BitMap() if likely is None else self.taken_back(likely, ledger_id, entry_ids)
         if len(found) < len(entry_ids):

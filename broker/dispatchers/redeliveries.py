@@ -62,7 +62,7 @@ class Redeliveries:
         self._by_ledger.clear()
 
     def check_invariants(self, known: EntrySet) -> None:
-        """Only of entries that somebody has or that wait."""
+        """Only counts of entries that a consumer has or that wait."""
         for ledger_id, counts in self._by_ledger.items():
             assert counts, "an empty dict is kept"
             assert BitMap(list(counts)) <= known.in_ledger(ledger_id), "counts of entries that are gone"

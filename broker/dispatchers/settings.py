@@ -22,7 +22,7 @@ class DispatcherSettings:
     max_unacked_messages_per_subscription: int = 200_000
     """Maximum at which a subscription delivers nothing more until it is down to half."""
     is_delayed_delivery_deliver_at_time_strict: bool = False
-    """False: what is due within a tick (delayedDeliveryTickTimeMillis) when it is read is delivered at once."""
+    """False: a message due within a tick (delayedDeliveryTickTimeMillis) at its read is delivered at once."""
     delayed_delivery_min_index_count_per_bucket: int = 50_000
     """Fewer delayed messages of a subscription are never stored beside the log, but read again after a restart; 0: none are."""
     delayed_delivery_max_indexes_per_bucket_snapshot_segment: int = 5_000
@@ -39,7 +39,7 @@ class DispatcherSettings:
     key_shared_look_ahead_msg_in_replay_threshold_per_consumer: int = 2000
     """Entries that wait for a key or a slow consumer; at the sum over consumers (or the bound below) nothing new is read."""
     key_shared_look_ahead_msg_in_replay_threshold_per_subscription: int = 20_000
-    """The same for a subscription, whatever its consumers."""
+    """The same for a whole subscription."""
 
     def __post_init__(self) -> None:
         if self.delayed_delivery_min_index_count_per_bucket < 0:

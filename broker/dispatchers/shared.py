@@ -21,7 +21,8 @@ from .turns import Turns
 
 
 class SharedDispatcher(MultipleConsumersDispatcher):
-    """The machine. The replay set holds what was given back or never given: bounded by the limits on unacked messages."""
+    """The machine. The replay set holds entries that were given back or never given: bounded by the limits on unacked messages.
+    """
 
     _chunked: ChunkedMessages
     _replay: EntrySet
@@ -136,7 +137,7 @@ class SharedDispatcher(MultipleConsumersDispatcher):
         for part in answer.parts:
             self._on_read(read, part, effects)
             if self._picked_to != Position(part.run.ledger_id, part.run.last_entry_id + 1):
-                return  # no room for the rest of it: nor for what follows, which is picked again
+                return  # no room for the rest of it, nor for later entries, which are picked again
 
     def _on_read(self, read: Read, answer: EntriesRead, effects: list[Effect]) -> None:
         run = answer.run
@@ -180,7 +181,7 @@ class SharedDispatcher(MultipleConsumersDispatcher):
         self._held_back.keep(answer, held)
 
     def _hand_out(self, found: Readable, effects: list[Effect], *, is_replay: bool) -> int:
-        """Turn by turn; everybody gets what is theirs in one delivery. Up to which place it was given away."""
+        """Deals turn by turn; each consumer gets its entries in one delivery. Returns the end of the dealt entries."""
         place = 0
         spans: dict[Receiver, list[Span]] = {}
         room = {receiver: self._receivers.room(receiver) for receiver in self._receivers}
@@ -229,7 +230,7 @@ class SharedDispatcher(MultipleConsumersDispatcher):
         return place
 
     def _receiver_of(self, chunk: Chunk | None, position: Position, room: dict[Receiver, int]) -> Receiver | None:
-        """None: it is put off, until who has the chunks before it has room, or until those have been delivered."""
+        """None: the chunk is put off, until the consumer of earlier chunks has room, or until those have been delivered."""
         receiver = None
         if chunk is not None:
             receiver = self._chunked.read(chunk, position)

@@ -1,7 +1,7 @@
 """Exclusive and Failover: one active consumer gets everything in order, the others stand by.
 
-Apache: PersistentDispatcherSingleActiveConsumer. Keeps no list of what is unacknowledged: the cursor knows, and redelivery is
-going back to it. Differs from Apache where it says so.
+Apache: PersistentDispatcherSingleActiveConsumer. Keeps no list of unacknowledged entries: the cursor has them, and redelivery
+goes back to it. Comments mark differences from Apache.
 """
 
 from collections.abc import Iterable
@@ -243,7 +243,7 @@ class SingleActiveDispatcher(Machine):
         return best[max(self._partition_index, 0) % len(best)]
 
     def _choose(self, now_ms: int, effects: list[Effect]) -> None:
-        """After a change of consumers. A demoted consumer gets time to acknowledge what it has; one that left does not."""
+        """After a change of consumers. A demoted consumer gets time to acknowledge its entries; one that left does not."""
         pick = self._pick()
         if pick is self._active:
             self._successor = self._switch_at_ms = None

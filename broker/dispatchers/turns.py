@@ -1,8 +1,8 @@
 """Turns of the consumers of a Shared subscription: by priority level, and round robin within one.
 
-Levels 0, 1, ... are served in order: the next one only while nobody above has room. With few permits a turn is one message, so
-that C1, C2, C3 with 2, 1, 1 permits get C1, C2, C3, C1; with plenty it is a span of up to
-dispatcherMaxRoundRobinBatchSize messages; who is alone gets all there is.
+Levels 0, 1, ... are served in order: the next one only while no consumer above has room. With few permits a turn is one
+message, so that C1, C2, C3 with 2, 1, 1 permits get C1, C2, C3, C1; with plenty it is a span of up to
+dispatcherMaxRoundRobinBatchSize messages; a single consumer gets everything.
 """
 
 from collections.abc import Callable, Iterator
@@ -12,11 +12,11 @@ from wire.kernels.delivery_rows import LevelRow
 from .permits import Receiver
 
 _TURNS_PER_PERMITS = 8
-"""A turn takes at most that part of somebody's permits, so that spans do not starve the others."""
+"""Part of a consumer's permits that a turn takes at most, so that spans do not starve the others."""
 
 
 class _Level(LevelRow):
-    """The consumers of one priority, in the order in which they came, and who is next."""
+    """The consumers of one priority, in the order in which they came, and the next one."""
 
     __slots__ = ("priority_level",)
 
@@ -28,7 +28,7 @@ class _Level(LevelRow):
         self.next = 0
 
     def in_turn(self) -> Iterator[Receiver]:
-        """Everybody, from who is next round to who was last."""
+        """All consumers, from the next one round to the last one."""
         count = len(self.members)
         return (self.members[place % count] for place in range(self.next, self.next + count))
 
@@ -64,7 +64,7 @@ class Turns:
         self._levels = [level for level in self._levels if level.members]
 
     def take(self, room: Callable[[Receiver], int]) -> tuple[Receiver, int] | None:
-        """The next consumer and how many messages its turn has; None when nobody has room."""
+        """The next consumer and how many messages its turn has; None when no consumer has room."""
         for level in self._levels:
             able = (receiver for receiver in level.in_turn() if room(receiver))
             receiver = next(able, None)

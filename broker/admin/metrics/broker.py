@@ -1,7 +1,7 @@
 """The metrics of a broker as a whole: sums over its topics, managed ledgers and their cache, lookups, connections, the process.
 
 Names are Apache's (BrokerOperabilityMetrics, ManagedLedgerMetrics, ManagedLedgerCacheMetrics and the process collector of its
-Prometheus client). What belongs to the JVM is not there.
+Prometheus client). Metrics of the JVM are left out.
 """
 
 import os

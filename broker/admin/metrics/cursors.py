@@ -1,6 +1,6 @@
-"""The metrics of cursors: how often their acknowledgements were saved, where, and how much that was. Pure.
+"""The metrics of cursors: saves of acknowledgements, their places and their bytes. Pure.
 
-Names are Apache's (ManagedCursorMetrics); its node is ZooKeeper's. What was read of a cursor's ledger is not counted.
+Names are Apache's (ManagedCursorMetrics); its node is ZooKeeper's. Reads of a cursor's ledger are not counted.
 """
 
 from collections.abc import Sequence
@@ -30,7 +30,7 @@ def cursor_label(cluster: str, ledger_name: str, cursor_name: str) -> str:
 
 
 def cursor_row(facts: CursorFacts, copies: int) -> Sequence[float]:
-    """`copies` of what is written there are on bookies."""
+    """Bookies have `copies` of each written byte."""
     ledger, node = facts.meters.ledger, facts.meters.node
     size = facts.meters.ledger_bytes
     return (facts.ranges, ledger.succeeded, ledger.failed, node.succeeded, node.failed, size * copies, size)

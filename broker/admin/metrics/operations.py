@@ -1,8 +1,8 @@
-"""The metrics of what a broker does beside its topics: metadata, schemas, authentication, quotas, load. Pure.
+"""The metrics of a broker's work beside its topics: metadata, schemas, authentication, quotas, load. Pure.
 
 Names, labels and buckets are Apache's (MetadataStoreStats, SchemaRegistryStats, AuthenticationMetrics and its token variant;
 UnloadCounter, SplitCounter and BrokerLoadData of its load manager). Counters of load balancing are there under two names:
-`_total` and, of its older load manager, `_count`. Quantiles of schema operations are not told.
+`_total` and, of its older load manager, `_count`. Schema operations have no quantiles.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

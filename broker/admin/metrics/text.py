@@ -56,7 +56,7 @@ def summary_text(name: str, cluster: str, stats: OpStats, quantiles: Sequence[fl
 
 
 def histogram_lines(name: str, plain: Mapping[str, str], histogram: Histogram) -> Iterator[str]:
-    """One series; the line with its type is whoever's that tells all of the name."""
+    """One series; the caller that writes all series of the name writes the line with its type."""
     cumulative = histogram.cumulative()
     for bound, count in zip((*map(float, histogram.bounds), "+Inf"), cumulative, strict=True):
         yield f"{name}_bucket{labels(**plain, le=str(bound))}{count}\n"

@@ -1,7 +1,7 @@
 """The metrics of topics, subscriptions, consumers and producers as columns: a name, and its value for each series.
 
-Names, and what they mean, are those of Apache's broker (TopicStats.printTopicStats of its prometheus package); what belongs to
-a feature that is not there is left out. Buckets of latencies and sizes are not cumulative, as Apache's are not.
+Names, and what they mean, are those of Apache's broker (TopicStats.printTopicStats of its prometheus package); metrics of
+absent features are left out. Buckets of latencies and sizes are not cumulative, as Apache's are not.
 """
 
 from collections.abc import Sequence

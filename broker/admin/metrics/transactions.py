@@ -1,8 +1,8 @@
-"""The metrics of transactions: of coordinators, of what they ask, of topics and of acknowledgements in them. Pure.
+"""The metrics of transactions: of coordinators, of their requests, of topics and of acknowledgements in them. Pure.
 
 Names and labels are Apache's (TransactionAggregator, TransactionBufferClientStatsImpl, TopicStats of its prometheus package,
-PendingAckHandleStatsImpl), and so are the units: latencies of what coordinators ask are nanoseconds, of commits on
-subscriptions microseconds; they have sums and counts, and no quantiles. Of coordinators, counters are there under two names:
+PendingAckHandleStatsImpl), and so are the units: latencies of coordinators' requests are nanoseconds, of commits on
+subscriptions microseconds; they have sums and counts, and no quantiles. Counters of coordinators have two names:
 `_total`, which Apache's code has, and `_count`, which its Grafana boards ask for. Topics and subscriptions have series from
 their first transaction on.
 """

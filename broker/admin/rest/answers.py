@@ -108,7 +108,7 @@ def text_answer(text: str) -> Response:
 
 
 async def on_broker_error(request: Request, error: Exception) -> Response:
-    """A missing namespace and a missing topic are told in other words where the path names a topic (`names.topic_of`)."""
+    """A missing namespace and a missing topic have other reasons where the path names a topic (`names.topic_of`)."""
     assert isinstance(error, BrokerError)
     topic = getattr(request.state, "topic", None)
     match error:

@@ -1,7 +1,8 @@
 """Authorization of routes: the dispatcher asks before it looks at anything else of a request. Owns no decision.
 
-Who is not known is answered 401; who is, and may not, with the status that Apache has for the kind of permission, 401 or
-403. A route that declares nothing is for super-users. What is of a tenant that is not there is 404, as by Apache, whoever asks.
+An unknown caller is answered 401; a known caller without permission, with the status that Apache has for the kind of
+permission, 401 or 403. A route that declares nothing is for super-users. Routes of an absent tenant answer 404 to every caller,
+as Apache's.
 """
 
 from functools import partial

@@ -1,6 +1,6 @@
 """Bodies of requests: Apache's JSON objects, as types that msgspec reads, checks and describes. Members are Apache's.
 
-A member that is missing has the value that Java gives it. Members that nobody here knows are passed over, as there.
+A member that is missing has the value that Java gives it. Unknown members are ignored, as there.
 """
 
 from typing import Annotated, Literal
@@ -60,7 +60,7 @@ class ClusterData(Struct, rename="camel"):
 
 
 class BundlesData(Struct, rename="camel"):
-    """Bundles of a namespace. Of a new one, `boundaries` count only beside their number."""
+    """Bundles of a namespace. A new namespace's `boundaries` count only beside their number."""
 
     boundaries: list[str] | None = None
     num_bundles: Int = 0
@@ -180,7 +180,7 @@ class EntryFilters(Struct, rename="camel"):
 
 
 class ResourceQuota(Struct, rename="camel"):
-    """Expected needs of a bundle; `memory` in MB. Of those that are given, a missing member is 0."""
+    """Expected needs of a bundle; `memory` in MB. A missing member counts as 0 if others are given."""
 
     msg_rate_in: float = 0.0
     msg_rate_out: float = 0.0

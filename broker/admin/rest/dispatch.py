@@ -1,4 +1,4 @@
-"""Finds the endpoint of a request, checks who asks, reads parameters and body as declared, and calls the handler.
+"""Finds the endpoint of a request, checks the caller, reads parameters and body as declared, and calls the handler.
 
 The path is matched as it was sent, segment by segment, so that a name with an encoded slash stays one name. Literal segments go
 before parameters, as in JAX-RS. Owns the tree of segments, which never changes.
@@ -67,7 +67,7 @@ class Dispatcher(BaseRoute):
         raise NoMatchFound(name, path_params)
 
     async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """HTTPException 404 and 405, Refusal, and whatever the handler raises."""
+        """Raises HTTPException 404 and 405, Refusal, and any error of the handler."""
         raw = scope.get("raw_path") or quote(scope["path"]).encode()
         parts = [part for part in raw.decode("latin-1").partition("?")[0].split("/") if part]
         found = self.find(scope["method"], parts)
@@ -175,8 +175,9 @@ def _body(content: bytes, endpoint: Endpoint) -> Any:
 
 
 def _endpoints(route: Endpoint | BaseRoute) -> list[Endpoint]:
-    """Also of what is declared for Starlette alone: whoever asks has to be a super-user, then. A name with slashes is one
-    segment here."""
+    """Routes declared for Starlette alone are included: their callers have to be super-users. A name with slashes is one
+    segment here.
+    """
     if isinstance(route, Endpoint):
         return [route]
     assert isinstance(route, Route)

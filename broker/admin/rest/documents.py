@@ -1,4 +1,4 @@
-"""JSON documents in metadata: read, made, changed by compare-and-set, deleted. Knows nothing of what they say."""
+"""JSON documents in metadata: read, made, changed by compare-and-set, deleted. Knows nothing of their content."""
 
 import json
 from collections.abc import Callable
@@ -31,14 +31,14 @@ class Documents:
         return True
 
     async def change(self, path: str, edit: Callable[[Any], Any]) -> None:
-        """Put what `edit` makes of it, who is given None where there is none and may refuse. Refusal(409) at the bound."""
+        """Puts the result of `edit`, which gets None where there is no document, and may refuse. Refusal(409) at the bound."""
         for _ in range(_ATTEMPTS_MAX):
             before, version = await self._read(path)
             after = edit(before)
             try:
                 await self._store.put(path, to_json(after), version)
             except BadVersion:
-                continue  # somebody else was first: on top of that
+                continue  # another writer was first: apply the edit to its version
             return
         raise Refusal(409, f"{path} is changed by others all the time: try again")
 

@@ -1,6 +1,6 @@
 """Work of a route on each partition of a topic: here, or at the broker that serves the partition.
 
-To send the whole request on would send it in circles where partitions are served by several brokers.
+Redirecting the whole request would send it in circles where several brokers serve the partitions.
 """
 
 from collections.abc import Awaitable, Callable
@@ -25,9 +25,9 @@ Tell = Callable[[Topic], Awaitable[dict[str, Any]]]
 T = TypeVar("T")
 
 _NOT_ALL = (404, 409)
-"""With these a partition may refuse what others do: it has no such subscription, or it has it already."""
+"""Statuses with which a single partition may refuse: it has no such subscription, or it has it already."""
 _SEGMENTS_BEFORE = 7
-"""Of a path, before what comes after the topic."""
+"""Segments of a path before those behind the topic."""
 
 
 class EachPartition:

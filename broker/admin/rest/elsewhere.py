@@ -33,7 +33,7 @@ HEADERS_MAX = 64
 
 
 def to_owner(lookup: Lookup) -> Callable[[Request, Exception], Awaitable[Response]]:
-    """The handler of TopicElsewhere: the same request at the owner, or at whoever is to be it."""
+    """The handler of TopicElsewhere: the same request at the owner, or at the broker chosen as owner."""
 
     async def on_topic_elsewhere(request: Request, error: Exception) -> Response:
         assert isinstance(error, TopicElsewhere)
@@ -49,8 +49,9 @@ def to_owner(lookup: Lookup) -> Callable[[Request, Exception], Awaitable[Respons
 
 
 def redirect(request: Request, address: Advertised, *, without: str = "", **parameters: str) -> Response:
-    """307 to the same path there, with the parameters given beside its own, but for one that it is to go without. Who came
-    over TLS is sent on over TLS, where the other broker has a port for it."""
+    """307 to the same path there, with the parameters given beside its own, but without `without`. A client that came over TLS
+    is redirected over TLS, if the other broker has a port for it.
+    """
     plain, over_tls = address.http_url, address.http_url_tls
     http_url = over_tls or plain if request.url.scheme == "https" else plain or over_tls
     url = request.url.include_query_params(**parameters) if parameters else request.url
@@ -60,10 +61,11 @@ def redirect(request: Request, address: Advertised, *, without: str = "", **para
 
 
 async def ask(neighbours: Neighbours, address: Advertised, method: str, path: str) -> None:
-    """A request without a body to another broker, also to where it sends us on to. Who is asked to give something up (PUT) and
-    knows another owner has done so. Refusal(500) when it is not done, BrokerError when the broker cannot be asked."""
+    """Sends a request without a body to another broker, and follows its redirects. A redirect of a PUT to release something
+    means that it is done. Refusal(500) when it is not done, BrokerError when the broker cannot be asked.
+    """
     url, status, _ = await _answer_of(neighbours, address, method, path, is_followed=method != "PUT")
-    is_done = status in (200, 204, 404) or (method, status) == ("PUT", 307)  # 404: not there any more, which is what was wanted
+    is_done = status in (200, 204, 404) or (method, status) == ("PUT", 307)  # 404: it is gone already, as wanted
     if not is_done:
         raise Refusal(500, _complaint(url, method, status))
 
@@ -80,8 +82,9 @@ async def ask_json(neighbours: Neighbours, address: Advertised, path: str) -> An
 
 
 async def pass_on(neighbours: Neighbours, address: Advertised, method: str, path: str, body: bytes = b"") -> Any:
-    """Returns another broker's answer to a request with a body, redirects followed: its JSON, or None. What it refuses is
-    refused with its status and reason (Refusal); BrokerError when it cannot be asked."""
+    """Returns another broker's answer to a request with a body, redirects followed: its JSON, or None. Its refusals keep their
+    status and reason (Refusal); BrokerError when it cannot be reached.
+    """
     url, status, answer = await _answer_of(neighbours, address, method, path, body, is_followed=True)
     if status in (401, 403) or 300 <= status < 400:
         raise Refusal(500, _complaint(url, method, status))

@@ -1,7 +1,7 @@
 """Declaration of a route of the admin REST: its request, its answer, and the permission that it needs.
 
-Everything else is made from these declarations: the routing (`dispatch`), the OpenAPI page (`openapi`), and who may ask
-(`Access`, which the dispatcher hands to whoever authorizes). Pure data.
+Everything else is made from these declarations: the routing (`dispatch`), the OpenAPI page (`openapi`), and the permission
+(`Access`, which the dispatcher gives to the authorizer). Pure data.
 """
 
 import re
@@ -74,7 +74,8 @@ class Endpoint:
     body_optional: bool = False
     """An empty body is let through, as None."""
     answer: Any = None
-    """A type that msgspec describes, or `Text`; None: 204 without a body, which also is the answer for what is not set."""
+    """A type that msgspec describes, or `Text`; None: 204 without a body, which also is the answer for a value that is not set.
+    """
     summary: str = ""
     """Where the handler's docstring does not say it, as it serves many paths."""
 

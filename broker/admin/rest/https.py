@@ -1,4 +1,4 @@
-"""HTTPS: the admin REST behind TLS. What a client's certificate says goes with its requests, as `request.state.certificate`."""
+"""HTTPS: the admin REST behind TLS. A client's certificate goes with its requests, as `request.state.certificate`."""
 
 import socket
 

@@ -1,4 +1,4 @@
-"""JSON of large values in many small texts, which together are what an encoder makes of the whole. Pure."""
+"""JSON of large values in many small texts, which together equal an encoder's text of the whole. Pure."""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -20,7 +20,7 @@ def is_large(value: Any) -> bool:
 
 
 def json_texts(value: Any, encode: Callable[[Any], str]) -> Iterator[str]:
-    """Without spaces. What is not large is encoded in one piece."""
+    """Without spaces. Small values are encoded in one piece."""
     if not is_large(value):
         yield encode(value)
     elif isinstance(value, dict):

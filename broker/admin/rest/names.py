@@ -1,4 +1,4 @@
-"""Names in paths (a cluster, a namespace, a topic), and lists of names. Refuses what is no name (BrokerError)."""
+"""Names in paths (a cluster, a namespace, a topic), and lists of names. Refuses invalid names (BrokerError)."""
 
 from collections.abc import Iterable
 
@@ -44,7 +44,7 @@ async def full_names(topics: Iterable[TopicName]) -> list[str]:
 
 
 async def names_in(namespace: NamespaceName, bundle: str | None, topics: Iterable[TopicName]) -> list[str]:
-    """Full names of those in the bundle of this range; of all where no bundle is named. In slices."""
+    """Full names of those in the bundle of this range; of all where no bundle is named; read in slices."""
     if not bundle:
         return await full_names(topics)
     cut = parse_range(namespace, bundle)

@@ -17,7 +17,7 @@ _WORD = (1 << 64) - 1
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """A message: an entry, or with a `batch_index` of 0 or more one of its batch; `is_excluded`: rather what comes after it."""
+    """A message: an entry, or with a `batch_index` of 0 or more one of its batch; `is_excluded`: the message after it."""
 
     position: Position
     batch_index: int = -1

@@ -1,6 +1,6 @@
 """Routes of Apache's admin REST whose feature is not here: 501, each with the reason and what there is instead.
 
-So that a tool that asks for one is told why, rather than that there is no such path.
+A tool that asks for one gets the reason, rather than an unknown path.
 """
 
 from collections.abc import Sequence
@@ -52,7 +52,7 @@ ABSENT: Sequence[tuple[tuple[str, ...], str, Access, str]] = (
     (("POST",), f"/topics/persistent/{_TOPIC}/partitions/{{partition}}", SUPER_USER, _REST_PRODUCER),
     (("POST",), f"/topics/non-persistent/{_TOPIC}/partitions/{{partition}}", SUPER_USER, _REST_PRODUCER),
 )  # fmt: skip
-"""Methods, path, who is told, why. Where Apache lets in whoever is known, super-users alone are told."""
+"""Methods, path, permission, reason. Super-users alone get the reason where Apache lets in every authenticated caller."""
 
 
 class AbsentRoutes:

@@ -1,7 +1,7 @@
-"""All holes of one cursor, a page at a time, for whoever needs them exactly: internal stats show only some of very many.
+"""All holes of one cursor, a page at a time, for callers that need them exactly: internal stats show only some of very many.
 
-Not Apache's. A page is what is acknowledged from a position on, what mark-delete has passed included, as it is while the page
-is made; how far it goes is in it. Holes that are on disk only are loaded for it. Owns nothing, changes nothing.
+Not Apache's. A page has the acknowledgements from a position on, those before mark-delete included, at the moment when the page
+is made; it names its end. Holes that are on disk only are loaded for it. Owns nothing, changes nothing.
 """
 
 from collections.abc import Iterator, Sequence

@@ -18,7 +18,7 @@ from ..rest.answers import Refusal
 
 
 async def info_json(store: MetadataStore, topic: TopicName) -> dict[str, Any]:
-    """TopicNotFound; Refusal(500) when it cannot be read. A partition that nobody has opened yet has no ledgers."""
+    """TopicNotFound; Refusal(500) when it cannot be read. A partition that was never opened has no ledgers."""
     found = await store.get(topic.managed_ledger_path)
     if found is None:
         raise TopicNotFound(str(topic))

@@ -1,8 +1,8 @@
 """PersistentTopicInternalStats: the ledgers of a log and the places of its cursors, as Apache's JSON.
 
-Where they differ from Apache's: `entriesAddedCounter` counts the entries that are there, not those added since the topic was
-loaded, and `messagesConsumedCounter` goes with it; `numberOfEntriesSinceFirstNotAckedMessage` is the backlog without what is
-acknowledged; `cursorLedgerLastEntry` is -1 until this process has written to the cursor's ledger; reads under way are not told.
+Differences from Apache's: `entriesAddedCounter` counts the entries that are there, not those added since the topic was loaded,
+and `messagesConsumedCounter` goes with it; `numberOfEntriesSinceFirstNotAckedMessage` is the backlog without acknowledged
+entries; `cursorLedgerLastEntry` is -1 until this process has written to the cursor's ledger; reads under way are left out.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -71,7 +71,7 @@ async def internal_stats_json(
 
 
 def unstored_stats_json(subscriptions: Iterable[str]) -> dict[str, Any]:
-    """Internal stats of a non-persistent topic, as Apache tells them: its subscriptions, and nothing stored."""
+    """Internal stats of a non-persistent topic, as Apache's: its subscriptions, and no stored data."""
     counts = ("entriesAddedCounter", "numberOfEntries", "totalSize", "currentLedgerEntries", "currentLedgerSize")
     waiting = ("waitingCursorsCount", "pendingAddEntriesCount")
     return {**dict.fromkeys((*counts, *waiting), 0), "cursors": {name: dict(_UNSTORED_CURSOR) for name in subscriptions}}
@@ -82,7 +82,7 @@ def _iso(milliseconds: int) -> str:
 
 
 def _skipped(skipped: Skipped) -> dict[str, Any]:
-    """Entries skipped as unreadable, told only when there are any. Not Apache's; its clients ignore the member."""
+    """Entries skipped as unreadable, shown only if there are any. Not Apache's; its clients ignore the member."""
     if skipped == Skipped():
         return {}
     counts = {
@@ -96,7 +96,7 @@ def _skipped(skipped: Skipped) -> dict[str, Any]:
 
 
 def _ledger(ledger: LedgerFacts) -> dict[str, Any]:
-    """Ledger of the list; entries of the current one are told as currentLedgerEntries only, as in Apache."""
+    """Ledger of the list; entries of the current one are shown as currentLedgerEntries only, as in Apache."""
     return {
         "ledgerId": ledger.ledger_id,
         "entries": 0 if ledger.is_open else ledger.entries,
@@ -142,7 +142,7 @@ def _cursor(
 
 
 def _parts(cursor: ManagedCursor) -> dict[str, Any]:
-    """Batches acknowledged in part, told only when there are any: their ack sets, words of 64 bits in which 1 is a message that
+    """Batches acknowledged in part, shown only if there are any: their ack sets, words of 64 bits in which 1 is a message that
     is left, and their number if not all are shown. Not Apache's."""
     if not cursor.has_batch_indexes():
         return {}

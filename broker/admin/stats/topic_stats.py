@@ -1,7 +1,6 @@
-"""Stats values as Apache's JSON: TopicStats, PartitionedTopicStats and what they hold.
-
-A field goes by its name in camel case. What a feature would count that does not exist here has the value that Apache has for
-none of it (`_..._NEUTRAL`), so that every member of Apache's is there.
+"""Stats values as Apache's JSON: TopicStats, PartitionedTopicStats and their members. A field has its name in camel case.
+Counts of features that do not exist here have Apache's value for none (`_..._NEUTRAL`), so that every member of Apache's is
+there.
 """
 
 import asyncio
@@ -291,7 +290,7 @@ def _fields(stats: Any, leave_out: tuple[str, ...]) -> dict[str, Any]:
             continue
         if is_rate:
             body[called] = float(value)
-        elif type(value) in _SCALARS:  # nearly all are: to ask an abstract class of each is most of what a body costs
+        elif type(value) in _SCALARS:  # nearly all are: a check of each against an abstract class is most of the cost of a body
             body[called] = value
         else:
             body[called] = dict(value) if isinstance(value, Mapping) else value

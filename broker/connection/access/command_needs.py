@@ -1,6 +1,6 @@
-"""Permissions that each command needs, where authorization is on. A command that is not here is denied to everybody. Pure.
+"""Permissions that each command needs, where authorization is on. A command that is not listed is denied to all. Pure.
 
-Apache's ServerCnx, command by command. We ask for more in two: it lets everybody who is authenticated read and add schemas
+Apache's ServerCnx, command by command. Two commands need more here: Apache lets every authenticated client read and add schemas
 of any topic, and have the markers of transactions written to any.
 """
 
@@ -83,7 +83,7 @@ OF_ITS_OWN = frozenset(
 """About the connection itself, or about a producer, consumer or watcher that this connection has made and was allowed to."""
 
 FOR_OWNERS = frozenset({BaseCommand.TC_CLIENT_CONNECT_REQUEST, BaseCommand.NEW_TXN, BaseCommand.END_TXN})
-"""Everybody who is known may have transactions, as in Apache; whose one is, their handler asks the coordinator."""
+"""Every authenticated client may have transactions, as in Apache; their handler asks the coordinator for the owner."""
 
 ANSWERED_AT_ONCE = frozenset(
     {

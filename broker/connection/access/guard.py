@@ -1,6 +1,7 @@
-"""Guard: one connection's door, where authentication is on: who the peer is, whether it still is, and what it may do.
+"""Guard: access checks of one connection, where authentication is on: the peer's role, its renewal, and its permissions.
 
-Drives `identity` (pure) with a timer and `command_needs` (pure) with what metadata grants. A connection without one is open.
+Drives `identity` (pure) with a timer and `command_needs` (pure) with the grants in metadata. A connection without a guard is
+open.
 """
 
 import asyncio
@@ -55,7 +56,7 @@ class Guard:
         self._watch()
 
     def must_ask(self, kind: int) -> bool:
-        """Whether the command is put to `permitted`. ProtocolViolation for one that nobody has declared: it is denied."""
+        """Whether the command is put to `permitted`. ProtocolViolation for an undeclared command: it is denied."""
         if self._security.authorization is None:
             return False
         if kind not in NEEDS and kind not in OF_ITS_OWN and kind not in FOR_OWNERS:

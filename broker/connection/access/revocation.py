@@ -1,8 +1,8 @@
-"""Revocation: producers and consumers of one connection that may no more are closed as soon as metadata says so.
+"""Revocation: producers and consumers of one connection are closed as soon as metadata no longer allows them.
 
 Owns only whether a look is under way. Apache looks again whenever policies of the namespace change (Producer and
-Consumer.checkPermissionsAsync); here it is also done when the admins of the tenant change. Whose permission cannot be told is
-closed too, and is asked for it when it comes back.
+Consumer.checkPermissionsAsync); here it is also done when the admins of the tenant change. A client whose permission cannot be
+read is closed too, and checked again at its return.
 """
 
 import logging

@@ -1,4 +1,4 @@
-"""UNSUBSCRIBE, SEEK, GET_LAST_MESSAGE_ID, CONSUMER_STATS: what is asked of a consumer and answered after a while."""
+"""UNSUBSCRIBE, SEEK, GET_LAST_MESSAGE_ID, CONSUMER_STATS: requests about a consumer that are answered later."""
 
 from collections.abc import Callable, Coroutine
 from datetime import UTC, datetime
@@ -68,7 +68,8 @@ class ConsumerRequests:
         self._run(asked.consumer_id, asked.request_id, unsubscribe, is_making=True)
 
     def on_seek(self, command: BaseCommand, _: memoryview) -> None:
-        """The subscription closes all its consumers first (CLOSE_CONSUMER), then the answer; nobody waits for their return."""
+        """The subscription closes all its consumers first (CLOSE_CONSUMER), then the answer; without waiting for their return.
+        """
         asked = command.seek
         if not asked.HasField("message_id") and not asked.HasField("message_publish_time"):
             failure = BrokerError(ServerError.METADATA, "Message id and message publish time were not present")

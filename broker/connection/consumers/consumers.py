@@ -1,7 +1,7 @@
 """SUBSCRIBE, FLOW, ACK, REDELIVER, CLOSE_CONSUMER: the consumers of one connection. `consumer_requests` has the rest.
 
-A consumer id is pending while its topic is loaded, then attached. FLOWs that come while it is pending are kept; what comes for
-an unknown one is ignored, as in Apache's ServerCnx: it may have been closed by the broker a moment ago.
+A consumer id is pending while its topic is loaded, then attached. FLOWs that come while it is pending are kept; commands for an
+unknown id are ignored, as in Apache's ServerCnx: the broker may have closed it a moment ago.
 """
 
 import asyncio
@@ -167,7 +167,7 @@ class Consumers:
     def on_ack(self, command: BaseCommand, _: memoryview) -> None:
         """An ACK that the kernel left: cumulative, of parts of batches, of a transaction, or one that wants an answer.
 
-        That comes when the acknowledgement is stored (docs/adr/0013-an-answered-acknowledgement-is-stored.md).
+        The answer comes once the acknowledgement is stored (docs/adr/0013-an-answered-acknowledgement-is-stored.md).
         """
         ack = command.ack
         if ack.HasField("validation_error"):
@@ -203,7 +203,7 @@ class Consumers:
             log.warning(line("acknowledgement refused", peer=self._link.address, reason=reason))
 
     def _acknowledge_in_transaction(self, handle: ConsumerHandle, ack: api.CommandAck) -> Iterator[None]:
-        """Answered when it is stored, if it wants an answer, as clients' do. It takes effect as a whole."""
+        """Answered when it is stored, if it wants an answer, as clients' do. The command takes effect as a whole."""
         txn_id = TxnId(ack.txnid_most_bits, ack.txnid_least_bits)
 
         def answer(failure: BrokerError | None) -> None:
@@ -291,7 +291,7 @@ class Consumers:
                 yield Attached(topic_need("CONSUME", str(handle.topic), handle.subscription), partial(_revoke, handle))
 
     def ends(self) -> list[Callable[[], None]]:
-        """The connection is gone: what is to be called to close each."""
+        """The connection is gone: returns the calls that close each."""
         handles, self._handles = self._handles, {}
         return [handle.consumer.close for handle in handles.values() if handle.consumer is not None]
 
@@ -324,7 +324,7 @@ def _acknowledged_run(handle: ConsumerHandle, run: AckRun, at_once: int) -> Iter
 
 
 def _redelivered(consumer: Consumer, asked: api.CommandRedeliverUnacknowledgedMessages) -> Iterator[None]:
-    """Ids to redeliver. A consumer that receives alone goes back to all unacknowledged entries once, whatever it names."""
+    """Ids to redeliver. A consumer that receives alone goes back to all unacknowledged entries once, whichever ids it names."""
     epoch = asked.consumer_epoch if asked.HasField("consumer_epoch") else None
     is_shared = consumer.type in (SubscriptionType.SHARED, SubscriptionType.KEY_SHARED)
     count = len(asked.message_ids) if is_shared else min(len(asked.message_ids), IDS_PER_SLICE)

@@ -1,7 +1,7 @@
 """MESSAGE frames for old clients, which do not know that a payload section may begin with a checksum.
 
 Apache takes it off for peers below version 11: 6 brought it, 11 mended it in the C++ client (PulsarCommandSenderImpl).
-Pure. One frame at a time: such a client is years old, and what the rest of the path costs for it is nobody's concern.
+Pure. One frame at a time: such a client is years old, and the cost of this path does not matter.
 """
 
 from collections.abc import Mapping, Sequence

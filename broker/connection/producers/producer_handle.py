@@ -63,7 +63,7 @@ class ProducerHandle(HandleRow):
         self.schema_version = b""
         """That its messages carry; empty without a schema."""
         self.is_closed = False
-        """By the broker. The client sends again what was not answered by then, so it is not told of failures any more."""
+        """Closed by the broker. The client sends unanswered messages again, and therefore gets no more failures."""
         self._published = 0
         """Messages handed to the topic; `_done` of them are answered, not always in the runs in which they came."""
         self._done = 0
@@ -81,7 +81,9 @@ class ProducerHandle(HandleRow):
             self.detach()
 
     def detach(self) -> None:
-        """Releases the closed producer. It keeps its sink for what it has still to answer, and must not be kept by it."""
+        """Releases the closed producer. The producer keeps its sink for outstanding answers, and the sink must not keep the
+        producer.
+        """
         self.producer = None
 
     def succeed(self, request_id: int) -> None:
@@ -105,7 +107,7 @@ class ProducerHandle(HandleRow):
         producer.publish(run)
 
     def take_part(self, sends: SendMix, place: int, now: float) -> SentPart | None:
-        """Publish a part of what a read brought, which is to be sent with the others; None: nothing has changed."""
+        """Publishes a part of one read, to be sent with the others; None: nothing has changed."""
         producer = self.producer
         if producer is None or self.header_bytes != sends.header_bytes or self._refused:
             return None
@@ -194,7 +196,7 @@ class ProducerHandle(HandleRow):
 
 
 def _passed(run: SendRun, stored: EntryRun) -> bytes:
-    """On a non-persistent topic: 0:0 for what it has handed on, -1:-1 for what was too much (ServerCnx.handleSend)."""
+    """On a non-persistent topic: 0:0 for delivered messages, -1:-1 for dropped ones (ServerCnx.handleSend)."""
     if stored.count == len(run.sequence_ids):
         return send_receipts(run, 0, 0, True)
     kept = _part(run, slice(None, stored.count))

@@ -162,8 +162,9 @@ class Producers:
             self.publish(run)
 
     def publish(self, run: SendRun) -> int:
-        """A run as the kernel took it. Returns the room that its topic needs before each payload: when that is not what the
-        run has, nothing was done, and the frames have to be taken again."""
+        """A run as the kernel took it. Returns the room that its topic needs before each payload: if the run has another room,
+        nothing was done, and the frames have to be taken again.
+        """
         handle = self._handles.get(run.producer_id)
         producer = None if handle is None else handle.producer
         if handle is None or producer is None or not producer.is_ready:
@@ -247,7 +248,7 @@ class Producers:
         handle.drain(drained)
 
     def _closed_by_broker(self, handle: ProducerHandle, code: ServerError, reason: str) -> None:
-        """One that is not attached yet, or waits in vain for its turn, hears of it as the refusal of its request."""
+        """A producer that is not attached yet, or waits in vain for its turn, gets a refusal of its request."""
         if self._handles.get(handle.producer_id) is not handle:
             return
         producer = handle.producer
@@ -271,7 +272,7 @@ class Producers:
                 yield Attached(topic_need("PRODUCE", str(handle.topic)), partial(_revoke, handle))
 
     def ends(self) -> list[Callable[[], None]]:
-        """The connection is gone: what is to be called to close each."""
+        """The connection is gone: returns the calls that close each."""
         handles, self._handles = self._handles, {}
         return [handle.close for handle in handles.values()]
 
@@ -284,7 +285,7 @@ def _revoke(handle: ProducerHandle, reason: str) -> None:
 
 
 def _topic_epoch(command: api.CommandProducer) -> int:
-    """Given by a broker before. From the greatest of all there would be no next one for anybody (in Apache it is negative)."""
+    """Given by a broker before. The greatest number of all would leave no next one (in Apache it is negative)."""
     epoch = signed(command.topic_epoch)
     if epoch > _TOPIC_EPOCH_MAX:
         raise BrokerError(ServerError.NOT_ALLOWED, f"Topic epoch {epoch} was not given to anybody")

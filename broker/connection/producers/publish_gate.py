@@ -1,8 +1,8 @@
 """Limit of bytes that a peer publishes before they are stored: at the limit its socket is not read, at half of it again.
 
 One `PublishGate` per connection (messages and bytes), one `PublishMemory` over all of them (maxMessagePublishBufferSizeInMB).
-Only receipts, and the time that a rate takes, open a gate: it cannot stay shut (surface section 2, back-pressure). Pure; the
-driver is told by callback.
+Only receipts, and the time that a rate takes, open a gate: it cannot stay shut (surface section 2, back-pressure). Pure; a
+callback notifies the driver.
 """
 
 from collections.abc import Callable
@@ -36,7 +36,7 @@ class PublishMemory:
 
 
 class PublishGate:
-    """Gate of one connection. `is_shut` is told to `on_change` whenever it changes."""
+    """Gate of one connection. `on_change` gets every change of `is_shut`."""
 
     def __init__(self, memory: PublishMemory, messages_max: int, on_change: Callable[[], None]) -> None:
         self._memory = memory

@@ -1,7 +1,7 @@
 """Receipts: the receipts of one connection, written together at the end of the turn in which their messages were stored.
 
-Owns the parts that are stored and not answered yet. Whoever answers the peer in any other way writes these first, so that
-frames leave in the order in which things happened.
+Owns the parts that are stored and not answered yet. Any other answer to the peer writes these first, so that frames leave in
+the order of their events.
 """
 
 import asyncio
@@ -49,7 +49,7 @@ class Receipts(ReceiptsRow):
         self.flush()
 
     def flush(self) -> None:
-        """Write what is there."""
+        """Writes the receipts that are ready."""
         parts, owners = self.parts, self._owners
         if not parts:
             return

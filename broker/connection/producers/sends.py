@@ -1,6 +1,6 @@
 """SENDs that the kernel leaves: of a transaction, with a message id, oddly encoded, malformed, or too large. Pure.
 
-The common case is `wire.kernels.sends`. A refusal here is told to the one message; what comes after it is not touched.
+The common case is `wire.kernels.sends`. A refusal here concerns one message; later messages are not touched.
 """
 
 from array import array
@@ -48,8 +48,9 @@ def _transaction(command: api.CommandSend) -> TxnId | None:
 
 
 def _naming(txn_id: TxnId, payload: memoryview) -> memoryview:
-    """The message says its transaction too: that is what is stored, and what readers go by. Apache's client for Go says it in
-    the command alone; here it is added."""
+    """The message has its transaction too: the stored metadata, which readers use. Apache's client for Go has it in the command
+    alone; here it is added.
+    """
     try:
         section = split_section(payload)
         said = transaction_of(message_metadata(section))

@@ -1,7 +1,5 @@
-"""PARTITIONED_METADATA and LOOKUP. Their failures are told inside their own responses, never with ERROR.
-
-SERVICE_NOT_READY in them makes C++ and Go clients close the connection with everything on it: nothing here says it while the
-broker serves.
+"""PARTITIONED_METADATA and LOOKUP. Failures are inside their own responses, never in ERROR. SERVICE_NOT_READY in them makes C++
+and Go clients close the connection with everything on it: no answer here has it while the broker serves.
 """
 
 import asyncio

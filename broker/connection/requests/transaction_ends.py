@@ -1,6 +1,6 @@
 """END_TXN_ON_PARTITION, END_TXN_ON_SUBSCRIPTION: a transaction's coordinator at another broker has decided.
 
-Owns nothing. The topics do all; what they needs no more is answered as done (`broker.transaction.here`).
+Owns nothing. The topics do all; requests that they no longer need are answered as done (`broker.transaction.here`).
 """
 
 from collections.abc import Coroutine

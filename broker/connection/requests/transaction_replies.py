@@ -39,7 +39,7 @@ def request_id(command: BaseCommand) -> int:
 
 
 def action_of(command: BaseCommand) -> TxnAction:
-    """BrokerError where none is said, or one that nobody knows: neither is a wish to commit. Apache ends the connection."""
+    """BrokerError without an action, or with an unknown one: neither is a wish to commit. Apache ends the connection."""
     body = _body_of(command)
     if not body.HasField("txn_action"):
         raise BrokerError(ServerError.NOT_ALLOWED, f"{BaseCommand.Type.Name(command.type)} without an action")

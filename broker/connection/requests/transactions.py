@@ -1,11 +1,10 @@
 """Requests to transaction coordinators: TC_CLIENT_CONNECT_REQUEST, NEW_TXN, ADD_PARTITION_TO_TXN, ADD_SUBSCRIPTION_TO_TXN,
 END_TXN. Owns nothing; the coordinators do all.
 
-One that was committed or aborted on this connection is not found there any more, as by Apache. A client that did not hear the
-answer asks again on a new connection, and is told once more.
-
-Whose a transaction is: the principal's who opened it, where there is authentication. Others are told that it is not there, as
-Apache tells them (ServerCnx.verifyTxnOwnership); a super-user may do what the owner may.
+A transaction that was committed or aborted on this connection is not found there any more, as by Apache. A client that missed
+the answer asks again on a new connection, and gets it once more. The owner of a transaction is the principal who opened it,
+where there is authentication. Others get "not found", as from Apache (ServerCnx.verifyTxnOwnership); a super-user has the
+rights of the owner.
 """
 
 from collections import OrderedDict
@@ -29,7 +28,7 @@ from . import transaction_replies
 
 DISABLED = "Transactions are not enabled."
 ENDS_TOLD_MAX = 1000
-"""Of so many that have ended a connection knows that its client was told; of older ones it is told once more."""
+"""Number of ended transactions for which a connection remembers its answer; an older one is answered once more."""
 
 
 class Transactions:
@@ -62,7 +61,7 @@ class Transactions:
         self._link.run(work(), told)
 
     def on_new(self, command: BaseCommand, _: memoryview) -> None:
-        """`txn_ttl_seconds` is in milliseconds, whatever its name: clients and Apache's broker agree."""
+        """`txn_ttl_seconds` is in milliseconds, despite its name: clients and Apache's broker agree."""
         asked = command.new_txn
 
         async def work() -> None:

@@ -1,7 +1,7 @@
-"""The requests of one connection that are under way, each a task: how many there may be, and who hears of a failure.
+"""The requests of one connection that are under way, each a task: their limit, and the handling of failures.
 
-Owns the tasks. A request outlives its connection when that ends first: what it began is undone at its end, not cut off. At
-REQUESTS_MAX the connection is to stop reading until half of them are answered: it is told, and asks `is_too_many`. Requests
+Owns the tasks. A request outlives its connection when that ends first: its work is undone at its end, not cut off. At
+REQUESTS_MAX the connection is to stop reading until half of them are answered: it is notified, and asks `is_too_many`. Requests
 that make something begin at the pace of the whole server (`Starts`), which also bounds how many of a connection are under way;
 those that have not begun when the connection ends never do.
 """

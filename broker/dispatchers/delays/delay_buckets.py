@@ -1,8 +1,8 @@
 """Choice of the delayed entries to store in buckets, of the buckets to merge, and of those to delete. Pure.
 
-A bucket says of some entries when they may be delivered: true for ever, so that none is ever wrong, only superfluous. It is
-superfluous when nothing waits any more between its first entry and its last one. Entries are stored in the order of the log,
-up to where the dispatcher has read; the more waits the larger is a bucket, so that there are few of them.
+A bucket has the delivery times of some entries: they never change, so that a bucket is never wrong, only superfluous. A bucket
+is superfluous once no entry waits between its first and its last one. Entries are stored in the order of the log, up to the
+last one read; buckets grow with the number of waiting entries, so that there are few of them.
 """
 
 from bisect import bisect_left, bisect_right
@@ -23,8 +23,9 @@ ENTRIES_MAX = 1_000_000
 _SHARES_MIN, _SHARES_MAX = 16, 48
 """The next bucket has a sixteenth of all that waits; at most that much is read from the log after a crash."""
 _ENTRIES_USUAL = 300_000
-"""If that is more, a bucket has so many, since they are in memory three times while it is written; or a forty-eighth. None has
-more: who comes at full speed is followed by one bucket after the other."""
+"""Limit of entries in a bucket, since they are in memory three times while it is written; or a forty-eighth of all if that is
+less. Entries at full speed fill one bucket after the other.
+"""
 START = Position(-1, 0)
 
 
@@ -77,7 +78,7 @@ def next_step(
     *,
     is_quiet: bool,
 ) -> Store | Drop | None:
-    """Returns the next step. `is_quiet`: no new entry has begun to wait for long; then what there is is stored."""
+    """Returns the next step. `is_quiet`: no new entry has come for long; then all waiting entries are stored."""
     waiting = Waiting(delays.waiting())
     useless = [bucket for bucket in buckets if not waiting.between(bucket.first, bucket.end)]
     if useless:
@@ -162,7 +163,7 @@ class Waiting:
 def has_ledgers_of_its_own(step: Store, first: Position, last: Position, others: Sequence[Bucket]) -> bool:
     """Whether no other bucket has, or will have, entries of the ledgers from that of `first` to that of `last`.
 
-    So Apache names buckets: by these ledgers alone.
+    Apache names buckets by these ledgers alone.
     """
     if step.end.ledger_id <= last.ledger_id:
         return False

@@ -1,6 +1,6 @@
-"""A part of what waits for its time, as it was at one moment: what is stored of it, by time. Knows no ledgers and no cursor.
+"""Snapshot of a part of the delayed entries, in the stored order, by time. Knows no ledgers and no cursor.
 
-Its items are a copy, with tables that say what they stand for: what waits may change meanwhile.
+Its items are a copy, with tables that give their meaning: the waiting entries may change meanwhile.
 """
 
 from array import array

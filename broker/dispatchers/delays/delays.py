@@ -1,11 +1,11 @@
-"""Entries that wait for their time (MessageMetadata.deliver_at_time): which they are, and which of them are due.
+"""Entries that wait for their time (MessageMetadata.deliver_at_time): their set, and those that are due.
 
-Owns the entries that a dispatcher has read and held back. In memory alone: who loads the topic again reads them again
-(docs/adr/0027-delayed-messages-in-a-wheel.md). An entry costs eight bytes and a bit, however its times are spread (Apache's
+Owns the entries that a dispatcher has read and held back. They are in memory alone: the next load of the topic reads them again
+(docs/adr/0027-delayed-messages-in-a-wheel.md). An entry costs eight bytes and a bit, for any spread of times (Apache's
 InMemoryDelayedDeliveryTracker has a bitmap for each ledger and time, which is small only when times are close together).
 
-A bucket is due at the end of its tick, so that nothing is early. Bits say what waits; an item in a bucket whose bit is gone
-was acknowledged or cleared meanwhile, and is passed over when its time comes. Times are in milliseconds since the epoch.
+A bucket is due at the end of its tick, so that nothing is early. Bits mark waiting entries; an item whose bit is cleared was
+acknowledged or cleared meanwhile, and is skipped at its time. Times are in milliseconds since the epoch.
 """
 
 from array import array
@@ -269,7 +269,7 @@ class Delays:
         self._spent.clear()
 
     def _start_over(self, now_ms: int) -> None:
-        """Count ticks from now on, and let go of items for which nothing waits: seldom, so that it may take its time."""
+        """Counts ticks from now on, and drops items whose entries do not wait any more: rare, so that it may be slow."""
         buckets, self._buckets = self._buckets, {}
         self._keys_min = [None] * LEVELS
         self._items = 0

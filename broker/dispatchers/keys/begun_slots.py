@@ -1,8 +1,7 @@
-"""Slots of Key_Shared whose consumer has begun a message in chunks: they stay with it until it has all of that message.
-
-Owns which messages are under way, and with whom. Should the slot move when a consumer comes or goes, the rest of the message
-would wait for its first chunks to be acknowledged, which nobody does before the rest is there. Apache's Key_Shared does not
-look at chunks (apache/pulsar#23265: it warns). Decides nothing about what is in one piece.
+"""Slots of Key_Shared whose consumer has begun a message in chunks: they stay with it until it has all of that message. Owns
+the messages under way, and their consumers. Should the slot move when a consumer comes or goes, the rest of the message would
+wait for its first chunks to be acknowledged, which no client does before it has the rest. Apache's Key_Shared does not look at
+chunks (apache/pulsar#23265: it warns). Decides nothing about messages in one piece.
 """
 
 from typing import NamedTuple
@@ -33,7 +32,7 @@ class BegunSlots:
         self._firsts = EntrySet()
         """The positions in `_uuids`."""
         self._kept: dict[int, ConsumerId] = {}
-        """Slots that are somebody's only because of this."""
+        """Slots that a consumer has only because of a begun message."""
 
     def __bool__(self) -> bool:
         return bool(self._begun)
@@ -50,7 +49,7 @@ class BegunSlots:
             self._firsts.add(position.ledger_id, BitMap((position.entry_id,)))
 
     def dropped(self, ledger_id: int, entry_ids: BitMap) -> None:
-        """These are acknowledged or gone: whoever does that with the first chunk has given the message up."""
+        """These are acknowledged or gone: a client that acknowledges the first chunk has given the message up."""
         for entry_id in self._firsts.in_ledger(ledger_id) & entry_ids:
             self._forget(self._uuids[Position(ledger_id, entry_id)])
 

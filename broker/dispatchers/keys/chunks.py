@@ -1,9 +1,9 @@
 """Messages in chunks on a Shared subscription: all chunks of one go to the same consumer, in their order (PIP-37).
 
-Owns which consumer has begun which message, until its chunks are acknowledged, and the chunks that wait for that consumer to
-have room. Apache's SharedConsumerAssignor gives a chunk whose first one is not to be had to nobody, so that it stays in the
-backlog (apache/pulsar#26395); here whoever's turn it is gets it, and lets go of it when it expires.
-Decides nothing about what is in one piece.
+Owns the consumer of each begun message, until its chunks are acknowledged, and the chunks that wait for room at that consumer.
+Apache's SharedConsumerAssignor gives a chunk without its first one to no consumer, so that it stays in the backlog
+(apache/pulsar#26395); here the consumer whose turn it is gets the chunk, and drops it when it expires. Decides nothing about
+messages in one piece.
 """
 
 from collections.abc import Callable
@@ -29,7 +29,7 @@ class Chunk(NamedTuple):
 
 
 def chunk_of(run: EntryRun, entry_id: int) -> Chunk | None:
-    """None: the message is in one piece, or does not say what it is a chunk of."""
+    """None: the message is in one piece, or does not name its message."""
     try:
         metadata = message_metadata(split_section(run.payload(entry_id)))
     except MalformedPayload:
@@ -99,7 +99,7 @@ class ChunkedMessages:
 
     @property
     def waiting(self) -> EntrySet:
-        """All that wait for somebody."""
+        """All chunks that wait for a consumer."""
         return union(self._waiting.values())
 
     def take_ready(self, room: Callable[[Receiver], int]) -> EntrySet:

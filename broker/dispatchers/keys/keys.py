@@ -1,9 +1,8 @@
-"""Order of keys: which entries of which keys are held or wait, and for which consumer.
-
-The rules. A slot (a hashed key) has one holder at a time: who has unacknowledged entries of it. Its entries go to its owner
-only while nobody else holds it, and never past an entry of that slot which waits. So an entry waits for its owner (in
-`_ready`: to have room), or for the holder before to let go (in `_blocked`). Apache's name for the latter is draining
-(PIP-379); Apache lets newer entries overtake when a consumer leaves or gives back, here they wait.
+"""Order of keys: held and waiting entries of each key, and their consumers. The rules: a slot (a hashed key) has one holder at
+a time, the consumer with unacknowledged entries of it. Entries go to the slot's owner only while no other consumer holds it,
+and never past a waiting entry of that slot. An entry therefore waits for room at its owner (in `_ready`), or for the former
+holder to acknowledge (in `_blocked`). Apache's name for the latter is draining (PIP-379); Apache lets newer entries overtake
+when a consumer leaves or gives back, here they wait.
 """
 
 from array import array
@@ -91,7 +90,7 @@ class Keys:
     def deal_new(
         self, found: Readable, slots: "array[int]", rooms: dict[int, int], room_together: int
     ) -> "tuple[Mapping[int, array[int]], array[int]]":
-        """Entries never seen before: what each consumer gets, and what nobody owns. The others wait from now on."""
+        """Deals new entries: returns each consumer's entries, and those without an owner. The others wait from now on."""
         ledger_id = found.run.ledger_id
         known = self._slots.setdefault(ledger_id, {})
         given, kept, unowned = self._deal(found, slots, rooms, room_together, is_replay=False)
@@ -105,7 +104,7 @@ class Keys:
         return given, unowned
 
     def deal_again(self, found: Readable, rooms: dict[int, int], room_together: int) -> "Mapping[int, array[int]]":
-        """Entries that `ready_in` had: what each consumer gets."""
+        """Deals entries of `ready_in`: returns each consumer's entries."""
         if not found:
             return {}
         ledger_id = found.run.ledger_id
@@ -141,11 +140,11 @@ class Keys:
         self._unblock(drained)
 
     def waiting(self) -> EntrySet:
-        """A copy of what waits."""
+        """A copy of the waiting entries."""
         return union((*self._ready.values(), *self._blocked.values()))
 
     def waiting_between(self, start: Position, end: Position) -> EntrySet:
-        """A copy of what waits in [start, end)."""
+        """A copy of the waiting entries in [start, end)."""
         return union(entries.between(start, end) for entries in (*self._ready.values(), *self._blocked.values()))
 
     def assign(self, assignment: Assignment) -> None:
@@ -226,7 +225,7 @@ class Keys:
             del self._ready[consumer]
 
     def check_invariants(self, pending: Mapping[int, EntrySet]) -> None:
-        """Against what each consumer has."""
+        """Checks against the entries that each consumer has."""
         owner_of = dict(_by_slot(self.assignment, {slot for known in self._slots.values() for slot in known.values()}))
         held: dict[int, int] = {}
         entries = 0

@@ -1,7 +1,7 @@
 """Owners of keys: the slots 0..65535 of hashed keys, shared out among the consumers of a Key_Shared subscription.
 
-Three ways, as in Apache: consistent hashing (the default), ranges split in halves, and ranges that the consumers bring. Which
-consumer gets which slot is nobody's contract in the first two; that few slots move when one comes or goes is.
+Three ways, as in Apache: consistent hashing (the default), ranges split in halves, and ranges that the consumers bring. The
+first two promise no particular consumer for a slot; they promise that few slots move when a consumer comes or goes.
 """
 
 from array import array
@@ -20,13 +20,13 @@ NOBODY = ConsumerId(-1)
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """`owners[i]` ("q") has the slots up to and including `bounds[i]` ("I"), from after the bound before; -1 is nobody."""
+    """`owners[i]` ("q") has the slots up to and including `bounds[i]` ("I"), from after the bound before; -1 is no consumer."""
 
     bounds: "array[int]"
     owners: "array[int]"
 
     def ranges(self, consumer: ConsumerId) -> tuple[tuple[int, int], ...]:
-        """Inclusive [start, end] of what it owns."""
+        """Inclusive ranges [start, end] that it owns."""
         starts = [0, *(bound + 1 for bound in self.bounds)]
         found = zip(starts, self.bounds, self.owners, strict=False)
         return tuple((start, end) for start, end, owner in found if owner == consumer)
@@ -36,7 +36,7 @@ class Assignment:
         return self.owners[place] if place < len(self.owners) else NOBODY
 
     def keeping(self, kept: Mapping[int, ConsumerId]) -> "Assignment":
-        """The same, but for single slots that are somebody else's."""
+        """The same, except for single slots of other consumers."""
         pieces: list[tuple[int, ConsumerId]] = []
         slots = sorted(kept, reverse=True)
         for bound, owner in zip(self.bounds, map(ConsumerId, self.owners), strict=True):
@@ -52,7 +52,7 @@ class SlotsTaken(Exception):
 
 
 class Selector(Protocol):
-    """Keeps the consumers; `assignment` says who has what now."""
+    """Keeps the consumers; `assignment` gives the current owners."""
 
     def add(self, added: ConsumerAdded) -> None:
         """SlotsTaken when that cannot be."""
@@ -131,7 +131,7 @@ class AutoSplit:
 
 
 class ExclusiveRanges:
-    """Each consumer brings its ranges; what nobody brought waits."""
+    """Each consumer brings its ranges; entries of other slots wait."""
 
     def __init__(self) -> None:
         self._ranges: list[tuple[int, int, ConsumerId]] = []

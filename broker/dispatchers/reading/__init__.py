@@ -1,1 +1,1 @@
-"""Reads of a dispatcher: the next one, what of a read can be delivered, and what is read again."""
+"""Reads of a dispatcher: the next one, its deliverable entries, and entries to read again."""

@@ -1,7 +1,7 @@
 """Entries of a read that can be delivered at all, and their costs. Does not decide which consumer gets them.
 
-Not deliverable is what is acknowledged already, markers, and in a replay what nobody waits for. The common case (nothing of
-that, no batches) costs nothing per entry: the indexes are a range, the costs are None.
+Not deliverable are acknowledged entries, markers, and in a replay entries that are not waiting. The common case (none of these,
+no batches) costs nothing per entry: the indexes are a range, the costs are None.
 """
 
 from array import array
@@ -30,7 +30,7 @@ class Readable:
     ) -> None:
         self.run = run
         self.gone = BitMap()
-        """Entries of the run that are acknowledged already (not all, where nobody asked for them)."""
+        """Entries of the run that are acknowledged already (not all, where they were not asked for)."""
         self.indexes = indexes
         """Ascending indexes in the run."""
         self.costs = costs
@@ -49,7 +49,7 @@ class Readable:
         return cumulative[stop] - cumulative[start]
 
     def fit(self, start: int, messages: int) -> int:
-        """Up to which place entries go to somebody with that many permits: the last one may go beyond, none is split."""
+        """End of the entries for a consumer with that many permits: the last one may go beyond, none is split."""
         if self.costs is None:
             return min(len(self.indexes), start + messages)
         cumulative = self._sums()

@@ -45,7 +45,7 @@ class Reader(ReaderRow):
 
     @property
     def is_resting(self) -> bool:
-        """Whatever room there is, nothing is to be read now: all was, or a read is under way. None failed lately."""
+        """Whether nothing is to be read now, whatever the room: all was read, or a read is under way. No read failed lately."""
         return (self.is_at_end or self._outstanding is not None) and self.retry_at_ms is None
 
     def entries_for(self, messages: int) -> int:
@@ -126,7 +126,7 @@ class Reader(ReaderRow):
         self.is_at_end = False
 
     def move_to(self, position: Position | None) -> None:
-        """Read on from here; what is under way is outdated."""
+        """Reads on from here; a read under way is outdated."""
         self._outstanding = None
         self.stay_at(position)
 

@@ -1,7 +1,7 @@
 """Reads of entries that wait for redelivery or are due: they may be scattered, and reads are of consecutive entries.
 
-Where the first that waits are the larger part of a stretch, the stretch is read. Otherwise as many entries as a read has are
-picked one by one, wherever they lie: so a round through the log takes few reads, however long the log is.
+A stretch is read if the first waiting entries are the larger part of it. Otherwise as many entries as a read has are picked one
+by one: a round through a log of any length takes few reads.
 """
 
 from collections.abc import Iterable
@@ -19,7 +19,7 @@ _SPARSE = 2
 
 
 def replay(reader: Reader, waiting: Iterable[tuple[int, BitMap]], entries_max: int, spread_max: int) -> Read:
-    """Up to `entries_max` of what waits, from the first one on, by ledger, ascending; of a stretch, `spread_max`."""
+    """Up to `entries_max` waiting entries, from the first one on, by ledger, ascending; of a stretch, `spread_max`."""
     picks = first_of(waiting, entries_max)
     ledger_id, wanted = picks[0]
     length = window(wanted, entries_max, spread_max)
@@ -35,7 +35,7 @@ def first_of(waiting: Iterable[tuple[int, BitMap]], count: int) -> Picks:
     for ledger_id, entry_ids in waiting:
         if count <= 0:
             break
-        picks.append((ledger_id, entry_ids[:count]))  # a copy: what waits may change while it is read
+        picks.append((ledger_id, entry_ids[:count]))  # a copy: the waiting entries may change while it is read
         count -= len(entry_ids)
     return picks
 

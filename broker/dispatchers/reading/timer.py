@@ -1,10 +1,10 @@
-"""The one timer of a dispatcher: set for the earliest of what it waits for, and set again only when that changes."""
+"""The one timer of a dispatcher: set for the earliest time that it waits for, and set again only when that changes."""
 
 from ..contract import Effect, SetTimer
 
 
 class Timer:
-    """Remembers what the driver was told last."""
+    """Remembers the time last given to the driver."""
 
     __slots__ = ("_at_ms",)
 

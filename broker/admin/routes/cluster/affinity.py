@@ -1,6 +1,6 @@
 """Routes for failure domains and anti-affinity groups (Apache: ClustersBase failureDomains, Namespaces antiAffinity; PIP-7).
 
-Paths, statuses and reasons as there. What they say counts for bundles that are placed from now on.
+Paths, statuses and reasons as there. Changes count for bundles that are placed from now on.
 """
 
 import json
@@ -145,6 +145,6 @@ class AffinityRoutes:
             try:
                 await self._store.put(path, to_json(after), MUST_NOT_EXIST if found is None else found.stat.version)
             except BadVersion:
-                continue  # somebody else was first: on top of that
+                continue  # another writer was first: apply the change to its version
             return
         raise Refusal(409, f"the local policies of {namespace} are changed by others all the time: try again")

@@ -1,4 +1,4 @@
-"""Routes about brokers: which there are, what they own, whether this one is well, its configuration (Apache: BrokersBase)."""
+"""Routes about brokers: their list, their bundles, this broker's health and configuration (Apache: BrokersBase)."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path

@@ -1,6 +1,7 @@
-"""Routes for which brokers may serve which namespaces (Apache: ClustersBase, namespaceIsolationPolicies).
+"""Routes for the brokers that may serve a namespace (Apache: ClustersBase, namespaceIsolationPolicies).
 
-Paths, statuses and reasons as there. A policy is written by compare-and-set; setting one unloads what it concerns.
+Paths, statuses and reasons as there. A policy is written by compare-and-set; setting one unloads the namespaces that it
+concerns.
 """
 
 from typing import Any
@@ -97,7 +98,7 @@ class IsolationRoutes:
         return no_content()
 
     async def delete(self, request: Request) -> Response:
-        """Also what is not there. Nothing is unloaded, as there."""
+        """An absent policy may be removed too. No bundle is unloaded, as there."""
         await self._change(await require_cluster(request, self._store), request.path_params["policy"], None)
         return no_content()
 
@@ -120,7 +121,7 @@ class IsolationRoutes:
                 version = MUST_NOT_EXIST if found is None else found.stat.version
                 await self._store.put(path, encode_policies(IsolationPolicies(policies)), version)
             except BadVersion:
-                continue  # somebody else was first: on top of that
+                continue  # another writer was first: apply the change to its version
             return old
         raise Refusal(409, f"the isolation policies of {cluster} are changed by others all the time: try again")
 
@@ -136,7 +137,7 @@ class IsolationRoutes:
 
 
 def _of_broker(broker: str, policies: IsolationPolicies) -> dict[str, Any]:
-    """BrokerNamespaceIsolationData; of several policies the last one's name, as there. Its host is what is matched."""
+    """BrokerNamespaceIsolationData; the last one's name of several policies, as there. Expressions match its host."""
     of_it = {name: each for name, each in policies.by_name.items() if each.is_primary(broker) or each.is_secondary(broker)}
     data: dict[str, Any] = {"brokerName": broker}
     for name, policy in of_it.items():

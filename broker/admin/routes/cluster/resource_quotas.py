@@ -1,6 +1,6 @@
-"""Routes for what a bundle is thought to need before anybody has measured it (Apache: ResourceQuotasBase, BundlesQuotas).
+"""Routes for the assumed needs of a bundle that has not been measured yet (Apache: ResourceQuotasBase, BundlesQuotas).
 
-Kept where Apache's load manager looks for it. Ours places bundles by what was measured; quotas are for Apache's brokers
+Kept where Apache's load manager looks for it. Ours places bundles by measurements; quotas are for Apache's brokers
 beside it.
 """
 

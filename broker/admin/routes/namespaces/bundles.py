@@ -61,7 +61,7 @@ class BundleRoutes:
 
 
 async def bundles_of(lookup: Lookup, namespace: NamespaceName) -> Bundles:
-    """Returns the bundles of a namespace; one where bundles are not what is owned."""
+    """Returns the bundles of a namespace; one where ownership is not by bundles."""
     return await lookup.owners.cut(namespace) or Bundles(namespace, (0, HASH_MAX))
 
 

@@ -68,7 +68,9 @@ class NamespaceDeletion:
         await self._documents.delete(path)
 
     async def delete_bundle(self, namespace: NamespaceName, text: str, *, is_forced: bool) -> Answer | None:
-        """The topics in it, and who owns it gives it up; the range stays. The other broker that owns it. As `delete`."""
+        """Deletes the topics of the bundle, and has its owner release it; the range stays. Returns the other broker that owns
+        it. As `delete`.
+        """
         bundle = (await bundles_of(self._lookup, namespace)).named(text)
         if bundle is None:
             raise BundleNotFound(str(namespace), text)
@@ -81,7 +83,7 @@ class NamespaceDeletion:
         return await self._lookup.owners.unload(namespace, text)
 
     async def _delete_schemas(self, namespace: NamespaceName) -> None:
-        """Those of the system's own topics, and of topics that never were: with their ledgers, which nobody else knows."""
+        """Those of the system's own topics, and of topics that never were: with their ledgers, which no other list has."""
         async for name in in_slices(await self._store.children(f"/schemas/{namespace}")):
             await self._schemas.delete(TopicName.of_metadata("persistent", namespace, name), "", force=True)
 
@@ -92,7 +94,7 @@ class NamespaceDeletion:
         try:
             await self._lifecycle.delete_topic(topic, force=True)
         except TopicNotFound:
-            return  # somebody else was first
+            return  # another writer was first
         except TopicElsewhere:
             found = await self._lookup.find(topic)
             path = f"/admin/v2/persistent/{topic.namespace}/{encode_name(topic.local_name)}?force=true&authoritative=true"

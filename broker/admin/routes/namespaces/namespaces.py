@@ -1,4 +1,4 @@
-"""Routes for namespaces as such: list, make, delete, their topics, who may use them (Apache: Namespaces, NamespacesBase).
+"""Routes for namespaces as such: list, make, delete, their topics, their permissions (Apache: Namespaces, NamespacesBase).
 
 Single policies are `namespace_policies`'. Statuses and reasons are Apache's.
 """
@@ -34,7 +34,8 @@ from .tenants import ROOT, require_name
 _NAMESPACES = "/admin/v2/namespaces/{tenant}"
 _NAMESPACE = _NAMESPACES + "/{namespace}"
 BUNDLES_MAX = 1 << 16
-"""Of a new namespace: what a node in ZooKeeper holds. Apache takes four thousand million, and dies of it."""
+"""Bundles of a new namespace, limited by the size of a node in ZooKeeper. Apache takes four thousand million, and dies of it.
+"""
 
 
 class Mode(StrEnum):

@@ -1,6 +1,6 @@
-"""Routes for who may do what in a namespace, and with which subscription (Apache: Namespaces, AuthPolicies).
+"""Routes for permissions of roles in a namespace, and on its subscriptions (Apache: Namespaces, AuthPolicies).
 
-They are kept whether or not anybody is asked who they are, as there; whoever authorizes reads them.
+Permissions are kept also without authentication, as there; the authorizer reads them.
 """
 
 from collections.abc import Callable

@@ -31,7 +31,7 @@ def check_persistence(value: Any) -> None:
 
 
 def check_auto_topic(value: Any) -> None:
-    """AutoTopicCreationOverride.validateOverride; what it says of the type counts where topics may be made."""
+    """AutoTopicCreationOverride.validateOverride; the type counts if topics may be made."""
     if not value.get("allowAutoTopicCreation"):
         return
     kind, partitions = value.get("topicType"), value.get("defaultNumPartitions")

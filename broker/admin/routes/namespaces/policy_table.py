@@ -1,4 +1,5 @@
-"""The policies of a namespace, one declaration each: route, member of Apache's Policies, what it may be, what removing does.
+"""The policies of a namespace, one declaration each: route, member of Apache's Policies, its allowed values, the effect of
+removal.
 
 A policy of a feature that is not there (`missing`) is refused with 501 unless the value asks for nothing of it: it is never
 stored for nothing. Pure; storing is `namespace_policies`', being in force the broker service's.
@@ -35,7 +36,7 @@ class NamespacePolicy:
     path: str
     """Below the namespace."""
     policy: str
-    """Apache's PolicyName, for whoever authorizes."""
+    """Apache's PolicyName, for the authorizer."""
     member: str
     """In Policies."""
     body: Any
@@ -179,7 +180,7 @@ POLICIES: tuple[NamespacePolicy, ...] = (
         is_removable=False, default="None",
     ),
     NamespacePolicy("entryFilters", "ENTRY_FILTERS", "entryFilters", bodies.EntryFilters, check=check_entry_filters),
-    NamespacePolicy(  # in force always: what is acknowledged is stored however much it is, so that no dispatcher has to pause
+    NamespacePolicy(  # in force always: acknowledgements of any number are stored, so that no dispatcher has to pause
         "dispatcherPauseOnAckStatePersistent", "DISPATCHER_PAUSE_ON_ACK_STATE_PERSISTENT",
         "dispatcherPauseOnAckStatePersistentEnabled", None, default=False, removed=False,
     ),

@@ -1,4 +1,4 @@
-"""Routes for what a namespace says beside the policies of the table: backlog quotas, properties, clusters, bookie groups.
+"""Routes for the settings of a namespace beside the policies of the table: backlog quotas, properties, clusters, bookie groups.
 
 (Apache: Namespaces.) Statuses and reasons are Apache's.
 """

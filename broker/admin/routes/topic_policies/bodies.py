@@ -1,6 +1,6 @@
-"""The bodies of topic policies: Apache's JSON as types, and what is not allowed in them. Pure.
+"""The bodies of topic policies: Apache's JSON as types, and their forbidden values. Pure.
 
-Members that are not known are passed over, as Jackson does. Statuses and reasons are those of an Apache Pulsar 4.0.8.
+Unknown members are ignored, as Jackson does. Statuses and reasons are those of an Apache Pulsar 4.0.8.
 """
 
 from enum import StrEnum
@@ -116,7 +116,7 @@ def check_retention_limits(minutes: int, megabytes: int) -> None:
 
 
 def is_conflict(quota: BacklogQuota, retention: RetentionPolicy) -> bool:
-    """A backlog that may grow as large or as old as what is retained (AdminResource.checkBacklogQuota)."""
+    """Whether a backlog quota is not below retention (AdminResource.checkBacklogQuota)."""
     is_larger = retention.megabytes > 0 and quota.limit_bytes >= retention.megabytes * MEGABYTE
     return is_larger or (retention.minutes > 0 and quota.limit_seconds >= retention.minutes * 60)
 

@@ -1,7 +1,8 @@
-"""Routes that move a subscription's place or look at what is before it (PersistentTopics): skip, expire, reset, peek, truncate.
+"""Routes that move a subscription's place or look at the messages before it (PersistentTopics): skip, expire, reset, peek,
+truncate.
 
-On a partitioned topic each partition is done that has the subscription, where Apache allows it. What a position means is the
-topic's to say; here paths and bodies become positions.
+A partitioned topic has each partition with the subscription done, where Apache allows it. The topic decides the meaning of a
+position; here paths and bodies become positions.
 """
 
 from collections.abc import Awaitable, Callable
@@ -99,7 +100,7 @@ class CursorRoutes:
         return no_content()
 
     async def expire(self, request: Request) -> Response:
-        """Acknowledges what is older. 409 when there is nothing, as Apache says to whoever asks for what cannot be done."""
+        """Acknowledges older messages. 409 when there are none, as Apache answers impossible requests."""
         name, seconds = request.path_params["subscription"], request.path_params["seconds"]
 
         async def expire(topic: Topic) -> None:
@@ -111,7 +112,7 @@ class CursorRoutes:
         return no_content()
 
     async def expire_through(self, request: Request) -> Response:
-        """Acknowledges what comes before a message, and it."""
+        """Acknowledges the messages up to and including one."""
         topic, name = await self._one(request, "Expire message at position is not supported for partitioned-topic")
         place = read_place(await read_json(request))
         if not topic.operations.backlog_entries(name):
@@ -121,7 +122,7 @@ class CursorRoutes:
         return no_content()
 
     async def expire_all(self, request: Request) -> Response:
-        """Acknowledges what is older, on every subscription but compaction's own."""
+        """Acknowledges older messages, on every subscription but compaction's own."""
 
         async def expire(topic: Topic) -> None:
             stats = (await topic.stats_in_slices()).subscriptions
@@ -225,7 +226,7 @@ class CursorRoutes:
         return json_answer(stats)
 
     async def holes(self, request: Request) -> Response:
-        """Tells what a subscription has acknowledged from a position on, all of it, a page at a time. Not Apache's."""
+        """Lists all acknowledgements of a subscription from a position on, a page at a time. Not Apache's."""
         topic, subscription = await self._one(request, "Holes are of partitions: ask for one of them")
         log, query = topic.operations.log, request.state.query
         cursor = log.cursors.get(encode_name(subscription))
@@ -239,19 +240,19 @@ class CursorRoutes:
         return no_content()
 
     async def trim(self, request: Request) -> Response:
-        """Lets go of the ledgers that nobody needs."""
+        """Deletes the ledgers that no cursor and no policy needs."""
         await self._parts.do(request, lambda topic: topic.trim())
         return nothing()
 
     async def terminate(self, request: Request) -> Response:
-        """Ends a topic, and tells the id of the last message that there will ever be."""
+        """Terminates a topic, and returns the id of its last message."""
         name = topic_of(request)
         topic = await self._whole(name, "Termination of a partitioned topic is not allowed")
         await topic.terminate()
         return json_answer(last_message_id_json(topic.operations.log.last_confirmed, name.partition_index))
 
     async def terminate_partitions(self, request: Request) -> Response:
-        """Ends each partition, and tells their last messages by the index of the partition."""
+        """Terminates each partition, and returns their last messages by the index of the partition."""
         name = topic_of(request)
         if not (await self._catalogue.partitioned_topics.get(name)).partitions:
             reason = "Termination of a non-partitioned topic is not allowed using partitioned-terminate"

@@ -1,6 +1,5 @@
-"""Routes that tell of one topic what its stats do not: last message, size from a place on, what metadata has, single messages.
-
-And its compaction. (PersistentTopics.) Of offloading, which is not there, they say so: 501.
+"""Routes for facts of one topic beside its stats: last message, size from a place on, metadata, single messages, and compaction
+(PersistentTopics). Offloading does not exist here: 501.
 """
 
 from typing import Any

@@ -51,7 +51,7 @@ def message_answer(run: EntryRun, facts: TransactionFacts | None = None) -> Resp
 
 
 def _plain(position: Position, metadata: MessageMetadata, payload: bytes) -> bytes:
-    """Uncompressed, unless it is encrypted: then it is nobody's but the client's."""
+    """Uncompressed, unless it is encrypted: then only the client can read it."""
     if metadata.encryption_keys:
         return payload
     try:
@@ -101,7 +101,7 @@ def _one_line(text: str) -> str:
 
 
 def _time(word: int) -> str:
-    """Clients may have written anything: of a time that no calendar has, its milliseconds are told."""
+    """Clients may have written anything: a time beyond the calendar is shown in milliseconds."""
     milliseconds = signed(word)
     try:
         moment = datetime.fromtimestamp(milliseconds / 1000, UTC)

@@ -1,6 +1,5 @@
-"""Routes below /admin/v2/non-persistent (NonPersistentTopics): those of other topics, but for what is stored.
-
-What needs storage is refused, with the reason. As in Apache a list has the topics that are loaded: nothing else knows them.
+"""Routes below /admin/v2/non-persistent (NonPersistentTopics): those of other topics, except for stored data. Requests that
+need storage are refused, with the reason. A list has the loaded topics, as in Apache: no other record of them exists.
 """
 
 from collections.abc import Iterable
@@ -49,7 +48,7 @@ _POLICIES_IN_FORCE = (
     "schemaCompatibilityStrategy",
     "schemaValidationEnforced",
 )
-"""That may be set: they are not about what is stored. Apache stores the others and does nothing about them."""
+"""Policies that may be set: they do not concern storage. Apache stores the others without any effect."""
 _REFUSED = {
     "/lastMessageId": (405, "GetLastMessageId on a non-persistent topic is not allowed"),
     "/terminate": (406, "Need to provide a persistent topic name"),
@@ -94,7 +93,7 @@ class NonPersistentRoutes:
         return replace(endpoint, path=path, handler=refuse, body=None)
 
     async def list_all(self, request: Request) -> Response:
-        """Tells the topics of a namespace that are loaded, by whichever broker, or those of one bundle of it."""
+        """Lists the topics of a namespace that any broker has loaded, or those of one bundle of it."""
         namespace = namespace_of(request)
         found = await self._here(namespace, request.state.query["bundle"])
         if not request.state.query[_HERE]:

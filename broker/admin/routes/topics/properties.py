@@ -1,7 +1,7 @@
-"""Routes for what operators write down about a topic or a subscription: properties, and who may do what with a topic.
+"""Routes for operators' notes on a topic or a subscription: properties, and permissions of a topic.
 
 Properties of a partitioned topic are in its metadata, of another in its managed ledger, of a subscription in its cursor.
-Permissions are kept with the namespace's policies (AuthPolicies.destination_auth) whether or not anybody is asked who they are.
+Permissions are kept with the namespace's policies (AuthPolicies.destination_auth) also without authentication.
 """
 
 import json
@@ -119,7 +119,7 @@ class TopicPropertyRoutes:
         return no_content()
 
     async def permissions(self, request: Request) -> Response:
-        """Tells what each role may do with a topic, also by what the namespace says."""
+        """Lists each role's permissions on a topic, those of the namespace included."""
         name = await self._existing(request)
         auth = (await self._namespace_policies.document(name.namespace)).get("auth_policies") or {}
         merged: dict[str, list[str]] = {role: list(actions) for role, actions in (auth.get("namespace_auth") or {}).items()}
@@ -129,7 +129,7 @@ class TopicPropertyRoutes:
         return json_answer(merged)
 
     async def grant(self, request: Request) -> Response:
-        """Says what a role may do with a topic, in place of what it might before."""
+        """Replaces a role's permissions on a topic."""
         actions = list(dict.fromkeys(request.state.body))
         return await self._change_roles(request, lambda roles, role: roles.update({role: actions}))
 

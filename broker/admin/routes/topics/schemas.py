@@ -1,7 +1,7 @@
-"""Routes for schemas (Apache: SchemasResource). Owns nothing; what may follow what is the registry's to say.
+"""Routes for schemas (Apache: SchemasResource). Owns nothing; the registry decides about compatibility.
 
 Statuses and members as an Apache Pulsar 4.0.8 answers them; where that answers 500 or never (an unknown type, a schema that
-does not fit at /compatibility), the status says what is wrong. A schema is answered by any broker.
+does not fit at /compatibility), the status names the fault. A schema is answered by any broker.
 """
 
 import json

@@ -1,6 +1,6 @@
 """Routes for the subscriptions of a topic: list, create, delete (PersistentTopics). Moving one is `cursors`'.
 
-Of a partitioned topic those of its partitions, wherever they are served.
+A partitioned topic has the subscriptions of its partitions, at any broker.
 """
 
 from starlette.requests import Request
@@ -85,5 +85,5 @@ async def _delete(topic: Topic, subscription: str, *, force: bool) -> None:
     try:
         await topic.delete_subscription(subscription, force=force)
     except BrokerError as error:
-        if error.code is not ServerError.SUBSCRIPTION_NOT_FOUND:  # somebody else's unsubscribe was first
+        if error.code is not ServerError.SUBSCRIPTION_NOT_FOUND:  # another unsubscribe was first
             raise

@@ -157,7 +157,7 @@ class TopicRoutes:
         return no_content()
 
     async def stats(self, request: Request) -> Response:
-        """Tells what goes in and out of a topic, and what its subscriptions have still to get."""
+        """Returns the rates in and out of a topic, and the backlogs of its subscriptions."""
         topic = await self._loaded(topic_of(request))
         return json_answer(await told_stats(topic, request.state.query, self._lookup.advertised))
 

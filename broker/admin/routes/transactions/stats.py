@@ -1,6 +1,6 @@
-"""Routes that tell of transactions on topics and subscriptions (Apache: v3 Transactions). Owns nothing.
+"""Routes for statistics of transactions on topics and subscriptions (Apache: v3 Transactions). Owns nothing.
 
-Paths and members as there. For super-users alone, as the coordinators' are.
+Paths and members as there. Super-users alone may ask, as for coordinators.
 """
 
 from typing import Any

@@ -1,7 +1,8 @@
 """Routes for transaction coordinators (Apache: v3 Transactions, TransactionsBase). Owns nothing.
 
-Paths, members and reasons as there. For super-users alone: they tell topics of all tenants, and Apache lets in whoever is
-known. One transaction is told to whoever opened it, too. `timeoutAt` is, as there, how long it may be open, not until when.
+Paths, members and reasons as there. Super-users alone may ask: answers name topics of all tenants (Apache answers every
+authenticated role). The role that opened a transaction may ask for it, too. `timeoutAt` is the time that it may be open, as
+there, not a moment.
 """
 
 from typing import Any
@@ -107,7 +108,7 @@ class TransactionRoutes:
         return json_answer({"transactionLogStats": told})
 
     async def abort(self, request: Request) -> Response:
-        """Abort a transaction that is open, whoever's it is."""
+        """Aborts an open transaction of any role."""
         self._require_enabled()
         txn_id = _txn_id(request)
         try:
@@ -167,8 +168,8 @@ class TransactionRoutes:
 
 
 async def _require_owner(request: Request, owner: str | None) -> None:
-    """Or a super-user; anybody where the transaction was opened by nobody who is known."""
-    may = getattr(request.state, "may", None)  # there where somebody's permission is asked for
+    """The owner, or a super-user; any caller if an unauthenticated client opened the transaction."""
+    may = getattr(request.state, "may", None)  # present where a permission is checked
     if may is None or owner is None or request.state.caller.principal == owner:
         return
     if not await may(Need(Kind.SUPER_USER)):
@@ -201,7 +202,7 @@ def _slow(coordinator: Coordinator, timeout_ms: int) -> dict[str, Any]:
 
 
 def _metadata(coordinator: Coordinator, transaction: Transaction) -> dict[str, Any]:
-    """Returns the metadata of a transaction; the routes of each participant tell the participant's part."""
+    """Returns the metadata of a transaction; the routes of each participant show the participant's part."""
     acked: dict[str, dict[str, Any]] = {}
     for topic, name in sorted(transaction.subscriptions):
         acked.setdefault(topic, {})[name] = {}
