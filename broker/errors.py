@@ -1,4 +1,4 @@
-"""BrokerError: what a client is told. The one place where failures get their wire code (PulsarApi ServerError)."""
+"""BrokerError: the error that a client gets. The one place where failures get their wire code (PulsarApi ServerError)."""
 
 from enum import IntEnum
 

@@ -1,4 +1,4 @@
-"""BrokerMeters: what a broker counts of its work beside its topics, for /metrics. Owns the counts; layers add to it."""
+"""BrokerMeters: counts of a broker's work beside its topics, for /metrics. Owns the counts; layers add to it."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -16,7 +16,7 @@ QUOTA_CHECK_BOUNDS_SECONDS = (5.0, 10.0, 30.0, 60.0, 300.0)
 
 
 class ManagedLedgersMetered(Protocol):
-    """What the managed ledgers of a process tell of themselves."""
+    """Counts that the managed ledgers of a process give."""
 
     @property
     def count(self) -> int: ...
@@ -54,7 +54,7 @@ class BrokerMeters:
     quota_check_seconds: Histogram = field(default_factory=lambda: Histogram(QUOTA_CHECK_BOUNDS_SECONDS))
     """Of each round over all topics."""
     connections_throttled: int = 0
-    """Now: nothing is read from them until what they have published is stored, or a rate allows more."""
+    """Connections that are not read at the moment, until their messages are stored, or a rate allows more."""
     storage_refusal: Callable[[], str] = str
     """Why nothing should be published now, such as a full disk; empty: it may."""
     metadata: MetadataMeters | None = None

@@ -8,13 +8,13 @@ class MetricsSettings:
     """Without metrics of topics there are those of each namespace, summed over its topics."""
 
     expose_topic_level_metrics_in_prometheus: bool = True
-    """Metrics are told for each topic; else for each namespace."""
+    """Metrics have series for each topic; otherwise for each namespace."""
     expose_consumer_level_metrics_in_prometheus: bool = False
     """With metrics of topics only."""
     expose_producer_level_metrics_in_prometheus: bool = False
     """With metrics of topics only."""
     expose_managed_ledger_metrics_in_prometheus: bool = True
-    """Metrics of topics' storage are told too."""
+    """Metrics of topics' storage are included."""
     expose_managed_cursor_metrics_in_prometheus: bool = False
     """How often, where and how much of each cursor's acknowledgements was saved."""
     expose_precise_backlog_in_prometheus: bool = False

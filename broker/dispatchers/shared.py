@@ -21,7 +21,8 @@ from .turns import Turns
 
 
 class SharedDispatcher(MultipleConsumersDispatcher):
-    """The machine. The replay set holds entries that were given back or never given: bounded by the limits on unacked messages.
+    """The machine. The replay set holds entries that were given back or never given: bounded by the limits on unacked
+    messages.
     """
 
     _chunked: ChunkedMessages

@@ -228,7 +228,7 @@ class SingleActiveDispatcher(Machine):
             self._last_delivered = found.position(stop - 1)
             effects.append(found.deliver(active.consumer, found.indexes[:stop], cost, consumer_epoch=active.consumer_epoch))
 
-    # --- who is active --------------------------------------------------------------------------------------------------
+    # --- the active consumer ------------------------------------------------------------------------------------------
 
     def _pick(self) -> _Candidate | None:
         """Highest priority (lowest level), then name; partition i takes the one at i modulo their number, to spread them.

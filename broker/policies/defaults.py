@@ -71,7 +71,7 @@ def broker_defaults(settings: TopicSettings, dispatchers: DispatcherSettings) ->
 def resolve(
     defaults: EffectivePolicies, namespace: TopicPolicies = NOTHING_SAID, topic: TopicPolicies = NOTHING_SAID
 ) -> EffectivePolicies:
-    """Apache's HierarchyTopicPolicies. Where neither level says anything, the defaults themselves: so it is for most topics."""
+    """Apache's HierarchyTopicPolicies. Returns the defaults themselves where neither level has a value, as for most topics."""
     if topic == NOTHING_SAID and namespace == NOTHING_SAID:
         return defaults
     levels = (topic, namespace, defaults)

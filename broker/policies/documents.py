@@ -1,7 +1,7 @@
 """Apache's JSON of policies as values, and back: a namespace's (Policies) and a topic's own (TopicPolicies). Pure.
 
-Of both it knows the members that are enforced; others are left to whoever stores the document. What cannot be read is a
-BrokerError(METADATA) that names the member. A rate without a positive limit says nothing (DispatchRateImpl.normalize,
+The enforced members of both are known here; others are left to the store of the document. An unreadable member is a
+BrokerError(METADATA) that names it. A rate without a positive limit counts as none (DispatchRateImpl.normalize,
 PublishRate.normalize, SubscribeRate.normalize).
 """
 

@@ -1,4 +1,4 @@
-"""The policies of one loaded topic, as they are now. Whoever decides by them reads `current` then, and keeps nothing of it."""
+"""The policies of one loaded topic, as they are now. Each decision reads `current` anew, and keeps nothing of it."""
 
 from broker.dispatchers.settings import DispatcherSettings
 
@@ -16,7 +16,7 @@ class SharedPolicies:
         self._kept: list[EffectivePolicies] = []
 
     def one(self, policies: EffectivePolicies) -> EffectivePolicies:
-        """Return what is kept and equal; else keep these, in the place of the oldest."""
+        """Returns the kept policies that are equal; otherwise keeps these, in the place of the oldest."""
         for kept in self._kept:
             if kept == policies:
                 return kept

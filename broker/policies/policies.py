@@ -165,7 +165,7 @@ class TopicPolicies:
     max_topics: int | None = None
     """Maximum in a namespace."""
     schema_compatibility: str | None = None
-    """SchemaCompatibilityStrategy; this and what follows, the schemas' checks ask for."""
+    """SchemaCompatibilityStrategy; the checks of schemas use this and the following fields."""
     schema_validation_enforced: bool | None = None
     auto_update_schema: bool | None = None
     """Policy of a namespace: whether producers may bring new versions."""
@@ -197,7 +197,7 @@ EXEMPT = TopicPolicies(
     subscription_expiration_minutes=0,
     deduplication_enabled=False,
 )
-"""Policies of the system's own topics: nothing expires, nobody is held back or turned away."""
+"""Policies of the system's own topics: no message expires, no client is throttled or refused."""
 
 
 @record(frozen=True, slots=True)

@@ -25,8 +25,9 @@ class TopicSettings:
     max_consumers_per_subscription: int = 0
     """Consumers that one subscription lets in."""
     max_unacked_messages_per_broker: int = 0
-    """Maximum of Shared and Key_Shared subscriptions of all topics. At it those that have more than the share below get
-    nothing more until they are down to half of their share, or all together to half of this."""
+    """Maximum of Shared and Key_Shared subscriptions of all topics. Subscriptions with more than the share below get no more
+    messages at the maximum until they are down to half of their share, or all together to half of this.
+    """
     max_unacked_messages_per_subscription_on_broker_blocked: float = 0.16
     """Share of the maximum above; 0: neither holds."""
     encryption_require_on_producer: bool = False
@@ -66,7 +67,7 @@ class TopicSettings:
     subscription_expiration_time_minutes: int = 0
     """Time that a subscription without consumers is kept; 0 for ever."""
     broker_delete_inactive_topics_enabled: bool = True
-    """Topics that nobody uses are deleted, unless their retention keeps them."""
+    """Unused topics are deleted, unless their retention keeps them."""
     broker_delete_inactive_topics_mode: str = InactiveMode.NO_SUBSCRIPTIONS.value
     """Definition of unused: delete_when_no_subscriptions, or delete_when_subscriptions_caught_up."""
     broker_delete_inactive_topics_frequency_seconds: int = 60
@@ -94,7 +95,7 @@ class TopicSettings:
     dispatch_throttling_rate_per_subscription_in_byte: int = 0
     """Bytes a second that one subscription delivers, where no policy says otherwise."""
     dispatch_throttling_rate_relative_to_publish_rate: bool = False
-    """The rate of dispatch is what was published in the last second, plus the rates above."""
+    """The rate of dispatch is the rate of publishing in the last second, plus the rates above."""
     broker_service_compaction_threshold_in_bytes: int = 0
     """A topic with more than this that is not compacted is; 0: only on request."""
     topic_compaction_retain_null_key: bool = False

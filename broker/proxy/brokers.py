@@ -1,6 +1,6 @@
 """Brokers that a proxy may reach, and the next one to ask. Owns a copy of /loadbalance/brokers, followed by its watch.
 
-Nobody is reached because a client says so: an address is one of these, or it is refused.
+A client cannot choose an address: it is one of these, or it is refused.
 """
 
 import asyncio

@@ -1,6 +1,6 @@
-"""Clients: for whom a proxy speaks, and how it says so to a broker. Pure.
+"""Clients of a proxy, and their identity in its requests to a broker. Pure.
 
-A broker is shown the proxy's own credentials and the client's role; what the client itself has shown goes along only where
+A broker gets the proxy's own credentials and the client's role; the client's own credentials are forwarded only where
 forwardAuthorizationCredentials asks for it.
 """
 
@@ -15,7 +15,7 @@ from ..service.neighbours.neighbours import Credentials
 
 @dataclass(frozen=True, slots=True)
 class Client:
-    """`principal` is empty where the proxy asks nobody who they are."""
+    """`principal` is empty where the proxy does not authenticate."""
 
     principal: str = ""
     method: str = ""
@@ -31,7 +31,7 @@ class OwnCredentials(Credentials):
     """Credentials of the proxy itself (brokerClientAuthenticationPlugin)."""
 
     def introduce(self, command: CommandConnect, client: Client) -> None:
-        """Into a CONNECT to a broker. A client of a proxy that asks nobody speaks for itself."""
+        """Fills a CONNECT to a broker. A client of a proxy without authentication speaks for itself."""
         if self.method:
             command.auth_method_name, command.auth_data = self.method, self.data
         if client.principal:
@@ -46,6 +46,6 @@ class OwnCredentials(Credentials):
 
 
 def own_credentials(plugin: str, parameters: str, environ: Mapping[str, str]) -> OwnCredentials:
-    """BadSetting, which never shows what the parameters hold."""
+    """Raises BadSetting, which never shows the content of the parameters."""
     found = read_credentials(plugin, parameters, environ)
     return OwnCredentials(found.method, found.data)

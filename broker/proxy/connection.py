@@ -1,8 +1,8 @@
 """ProxyConnection: one client's socket. First a handshake; then either lookups, or bytes forwarded to and from one broker.
 
-Forwarding looks into nothing: what one side reads goes to the other as it is, and a side that does not read stops the other's
-sending. The answer to CONNECT is the broker's own: version, sizes, errors. Owns the order of that and both ends; what
-commands mean, others know.
+Forwarding does not parse: bytes read from one side go to the other unchanged, and a side that does not read stops the other's
+sending. The answer to CONNECT is the broker's own: version, sizes, errors. Owns this order and both ends; other modules know
+the meaning of commands.
 """
 
 import asyncio
@@ -40,7 +40,7 @@ FRAMES_PER_TURN = 32
 REQUESTS_MAX = 1000
 """Lookups under way at which reading stops, until half of them are answered."""
 LINGER_SECONDS = 5.0
-"""How long a side that we end may take to send what was written."""
+"""Time for a side that we end to send its written bytes."""
 
 
 class State(Enum):
@@ -77,7 +77,7 @@ class ProxyConnection(asyncio.Protocol):
         self._server = server
         self._loop = asyncio.get_running_loop()
         self._unused = bytearray()
-        """What was read and not handled yet: half a frame, or what waits for its turn."""
+        """Bytes read and not handled yet: half a frame, or frames that wait for their turn."""
         self._rest = Rest(tell(self._take))
         self._tasks: dict[asyncio.Task[None], None] = {}
         self._timer: asyncio.TimerHandle | None = None
@@ -262,8 +262,9 @@ class ProxyConnection(asyncio.Protocol):
         self._outbox.answer(encode(BaseCommand(type=BaseCommand.CONNECTED, connected=told)))
 
     def _is_admitted(self, door: Door, command: CommandConnect) -> bool:
-        """Whether the client is known; an unknown one is refused. Who speaks for others, or is a proxy, does not speak through
-        this one."""
+        """Whether the client is known; an unknown one is refused. A client that speaks for others, or is a proxy, is
+        refused.
+        """
         try:
             self._client, principal = door.admit(command, self._transport.get_extra_info("peercert"))
         except BrokerError as refusal:
@@ -278,7 +279,7 @@ class ProxyConnection(asyncio.Protocol):
         return True
 
     async def _join(self, command: CommandConnect, address: str) -> None:
-        """Connect to the broker and forward from then on. The client is told when that cannot be; it looks up again then."""
+        """Connect to the broker and forward from then on. A failure is sent to the client, which then looks up again."""
         if not await self._server.brokers.may_reach(address):
             log.warning(line("refused: no broker has this address", peer=self.address, address=address[:200]))
             self._refuse(ServerError.SERVICE_NOT_READY, "Target broker cannot be validated: no broker has this address")
@@ -296,7 +297,7 @@ class ProxyConnection(asyncio.Protocol):
         self._forward(command, broker)
 
     def _forward(self, command: CommandConnect, broker: asyncio.Transport) -> None:
-        """The client's CONNECT goes first, without what was for us."""
+        """The client's CONNECT goes first, without the part for the proxy."""
         self._state = State.FORWARDING
         command.ClearField("proxy_to_broker_url")
         command.proxy_version = PROXY_VERSION

@@ -1,4 +1,4 @@
-"""Counts: what a proxy has done, and its text for Prometheus. Names are those of Apache's proxy; a counter
+"""Counts of a proxy's work, and their text for Prometheus. Names are those of Apache's proxy; a counter
 is there under two of them, as its older clients of Prometheus wrote it and as the newer do (`_total`)."""
 
 from collections import Counter
@@ -21,7 +21,7 @@ REQUESTS = {
 
 @dataclass(slots=True)
 class Counts:
-    """Since the start. A read of a socket is one op, as in Apache's: nobody looks for the messages in it."""
+    """Since the start. A read of a socket is one op, as in Apache's: its messages are not counted."""
 
     new: int = 0
     rejected: int = 0

@@ -95,7 +95,7 @@ class BrokerLink(asyncio.Protocol):
         for answer in waiting:
             if not answer.done():
                 answer.set_exception(LinkFailed(f"{self.address}: {reason}"))
-                answer.exception()  # seen, also when nobody waits any more
+                answer.exception()  # marked as retrieved, also without a waiting caller
         self._on_end(self)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:

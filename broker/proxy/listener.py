@@ -1,4 +1,4 @@
-"""ProxyListener: the port for clients of the binary protocol, its connections, and what they share."""
+"""ProxyListener: the port for clients of the binary protocol, its connections, and their shared parts."""
 
 import logging
 from collections import Counter

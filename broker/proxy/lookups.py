@@ -39,7 +39,7 @@ class Lookups:
         self._under_way = 0
 
     async def answer(self, command: BaseCommand, client: Client = NOBODY) -> bytes:
-        """The frame for the client; a failure is told in it."""
+        """The frame for the client; it carries a failure too."""
         self._counts.requests[command.type] += 1
         if self._under_way >= self._settings.max_concurrent_lookup_requests:
             self._counts.rejected_requests[command.type] += 1
@@ -98,7 +98,7 @@ class Lookups:
         raise BrokerError(ServerError.SERVICE_NOT_READY, f"Redirected more than {REDIRECTS_MAX} times")
 
     def _url_in(self, told: CommandLookupTopicResponse) -> str:
-        """Returns the address by which the proxy reaches the broker, whichever of the two the client would take."""
+        """Returns the address by which the proxy reaches the broker, independently of the client's choice."""
         return told.broker_service_url_tls if self._way.tls is not None else told.broker_service_url
 
     async def _link(self, address: str, client: Client) -> BrokerLink:

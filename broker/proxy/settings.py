@@ -44,16 +44,16 @@ class ProxySettings:
     max_concurrent_http_requests: int = 1024
     """Requests over HTTP under way; one more is answered with 503."""
     http_requests_limit_enabled: bool = False
-    """Requests over HTTP beyond the next key are answered with 429, whatever they ask for."""
+    """Requests over HTTP beyond the next key are answered with 429, on every path."""
     http_requests_max_per_second: float = 100.0
-    """Of all clients together. What one second leaves may be used in the next one."""
+    """Limit of all clients together. The unused rest of a second may be used in the next one."""
     http_proxy_timeout: int = 300_000
     """Milliseconds, for one request."""
     http_input_max_replay_buffer_size: int = 5 * 1024 * 1024
     """A request with a larger body is refused: it could not be sent again where a broker redirects it."""
 
     forward_authorization_credentials: bool = False
-    """Brokers are shown what the client has shown, too (authenticateOriginalAuthData there)."""
+    """Brokers get the client's credentials, too (authenticateOriginalAuthData there)."""
     broker_client_authentication_plugin: str = ""
     """What the proxy shows brokers for itself: Apache's AuthenticationToken, AuthenticationBasic or AuthenticationTls."""
     broker_client_authentication_parameters: str = field(default="", repr=False)

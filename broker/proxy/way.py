@@ -1,4 +1,4 @@
-"""Way: how a proxy reaches brokers, over TLS or not, and what it shows them."""
+"""Way: a proxy's access to brokers, over TLS or not, and its credentials."""
 
 import asyncio
 import ssl

@@ -47,7 +47,7 @@ _OF_ONE_HOP = frozenset(
     }
 )
 ORIGINAL, METHOD = b"x-original-principal", b"x-pulsar-auth-method-name"
-"""Nobody speaks for others through a proxy, and it shows brokers its own credentials."""
+"""No client speaks for others through a proxy, which gives brokers its own credentials."""
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
@@ -127,7 +127,7 @@ class ProxyWeb:
             self._bodies_bytes -= sum(map(len, body))
 
     async def _take_body(self, receive: Receive, body: list[bytes]) -> None:
-        """Reads the body; `body` counts what was read, whatever becomes of the request."""
+        """Reads the body; `body` counts the bytes read, also if the request fails."""
         size, limit = 0, self._settings.http_input_max_replay_buffer_size
         while True:
             event = await receive()

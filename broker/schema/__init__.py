@@ -1,1 +1,1 @@
-"""Schemas of topics: what they are, which may follow which, where they are stored. Knows no topic and no connection."""
+"""Schemas of topics: definitions, compatibility, storage. Knows no topic and no connection."""

@@ -1,4 +1,4 @@
-"""Avro's rules: is a definition one, and can one schema read what was written with another. Pure.
+"""Avro's rules: whether a definition is valid, and whether one schema can read data of another. Pure.
 
 Definitions are read by Apache Avro's own library, which is imported with the first schema that needs it: most brokers start
 without one. The rules are those of the specification ("Schema Resolution") as Java's ResolvingGrammarGenerator has them, by
@@ -43,7 +43,7 @@ def check_avro(data: bytes) -> str:
 
 
 def can_read(reader: bytes, writer: bytes) -> str | None:
-    """None when data of `writer` can be read with `reader`; otherwise why not. SchemaRefused for what is no Avro schema."""
+    """None when data of `writer` can be read with `reader`; otherwise the reason. SchemaRefused for an invalid Avro schema."""
     read = _parsed(reader)
     comparison = _Comparison(aliases_of(read), _STEPS_MIN + (len(reader) + len(writer)) // _BYTES_PER_STEP)
     return next(comparison.faults(read, _parsed(writer), ""), None)
@@ -75,7 +75,7 @@ def _parsed(data: bytes) -> Any:
 
 
 def _check_fields(text: str) -> None:
-    """Only of a definition that is large; what is no JSON is left to Avro's library, which says why."""
+    """Checks large definitions only; invalid JSON is left to Avro's library, which names the fault."""
     try:
         nodes = [json.loads(text)]
     except (ValueError, RecursionError):
@@ -92,7 +92,7 @@ def _check_fields(text: str) -> None:
 
 
 class _Branches:
-    """The branches of a reader's union, by what a writer's type asks for."""
+    """The branches of a reader's union, by the type of the writer."""
 
     def __init__(self, union: Any) -> None:
         self.records = [branch for branch in union.schemas if branch.type == "record"]
@@ -208,8 +208,9 @@ def _check_defaults(schema: Any, seen: dict[int, None]) -> None:
 
 
 def _is_default(schema: Any, value: Any) -> bool:
-    """Whether a value in JSON may be a default; of a union, for its first branch. What is composed is looked at no further than
-    its kind."""
+    """Whether a value in JSON may be a default; for the first branch of a union. Composed values are checked by their kind
+    alone.
+    """
     kind = schema.schemas[0].type if schema.type == "union" else schema.type
     if kind in ("int", "long"):
         return isinstance(value, int) and not isinstance(value, bool)

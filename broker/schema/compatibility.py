@@ -29,7 +29,7 @@ def check_compatible(existing: Sequence[SchemaData], new: SchemaData, strategy: 
 
 
 def check_readable(existing: Sequence[SchemaData], wanted: SchemaData, strategy: Strategy) -> None:
-    """Checks that a consumer can read what is written. Never asks who could read what it would write."""
+    """Checks that a consumer can read written data. Never checks the readers of data that it would write."""
     if strategy in (Strategy.BACKWARD, Strategy.FORWARD, Strategy.FORWARD_TRANSITIVE, Strategy.FULL):
         check_compatible(existing, wanted, Strategy.BACKWARD)
     elif strategy != Strategy.ALWAYS_COMPATIBLE:

@@ -15,7 +15,7 @@ DEFINITION_BYTES_MAX = 1 << 20
 """A schema is kept in memory and sent to every client that asks."""
 
 _INVALID = "Invalid schema definition data for"
-"""So begins what is told of what is no definition; REST answers it otherwise than one that does not fit."""
+"""Beginning of the error for an invalid definition; REST answers this error differently from an incompatible one."""
 _JSON_TYPES = ("object", "array", "string", "number", "integer", "boolean", "null", "any")
 
 

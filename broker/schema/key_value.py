@@ -34,7 +34,7 @@ def join_key_value(key: bytes, value: bytes) -> bytes:
 
 
 def _part(data: bytes) -> tuple[bytes, bytes]:
-    """A definition and what comes after it. A length of -1 is none (as Java writes a schema without data)."""
+    """A definition and the bytes behind it. A length of -1 is none (as Java writes a schema without data)."""
     length = int.from_bytes(data[:_LENGTH_BYTES], "big", signed=True)
     end = _LENGTH_BYTES + max(0, length)
     if length < -1 or end > len(data):

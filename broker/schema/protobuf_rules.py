@@ -1,7 +1,7 @@
-"""Protobuf's rules for native schemas: what may become of a message without its readers failing. Pure.
+"""Protobuf's rules for native schemas: allowed changes of a message, for which its readers do not fail. Pure.
 
 A definition is JSON as Apache's ProtobufNativeSchemaData: the file descriptors (base64), the root message's name and its file.
-Where Apache asks for the same root message alone, this also refuses what breaks its readers: a field number that carries
+Apache checks for the same root message alone; this also refuses changes that break readers: a field number that carries
 another kind of value, and a required field that the other side does not write (docs/adr/0022-schemas-of-protobuf-messages.md).
 """
 

@@ -1,7 +1,7 @@
-"""SchemaRegistry: what the broker asks of schemas. Their id is `TENANT/NAMESPACE/TOPIC`; all partitions of a topic have one.
+"""SchemaRegistry: the broker's access to schemas. Their id is `TENANT/NAMESPACE/TOPIC`; all partitions of a topic have one.
 
 Decides with `compatibility` and keeps with `storage`. Puts of one schema go one after the other, so that a thousand producers
-that come at once make one version and no ledgers that nobody names; with other brokers the compare-and-set settles it.
+that come at once make one version and no unnamed ledgers; with other brokers the compare-and-set settles it.
 Refusals are SchemaRefused.
 """
 

@@ -1,8 +1,8 @@
 """SchemaStorage: the versions of a topic's schema in metadata and ledgers, as Apache's BookkeeperSchemaStorage has them.
 
 A version is one entry of a ledger of its own; the locator of the topic, `/schemas/TENANT/NAMESPACE/TOPIC`, names all versions
-and changes by compare-and-set. What was read stays in memory for as long as the locator has not changed (SCHEMAS_KEPT topics).
-The ledger is closed before the locator names it: whoever finds a version can read it.
+and changes by compare-and-set. Read versions stay in memory until the locator changes (SCHEMAS_KEPT topics). The ledger is
+closed before the locator names it: every version in a locator can be read.
 """
 
 import hashlib
@@ -165,7 +165,7 @@ def _encode(schema_id: str, schema: SchemaData) -> bytes:
 
 
 def _stored_type(kind: SchemaType) -> str:
-    """One more than that of the protocol; but for AUTO_CONSUME, which nobody stores, so that EXTERNAL has its number."""
+    """One more than that of the protocol; except for AUTO_CONSUME, which is never stored, so that EXTERNAL has its number."""
     return format_.SchemaInfo.SchemaType.Name(kind if kind == SchemaType.EXTERNAL else kind + 1)
 
 

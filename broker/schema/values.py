@@ -9,7 +9,7 @@ from enum import IntEnum, StrEnum
 
 VERSION_BYTES = 8
 EMPTY_VERSION = b""
-"""What a producer is told of a topic without a schema, and one that brings none."""
+"""Version for a producer on a topic without a schema, and for one without a schema."""
 
 
 class SchemaType(IntEnum):
@@ -61,7 +61,9 @@ AVRO_TYPES = frozenset({SchemaType.AVRO, SchemaType.JSON, SchemaType.PROTOBUF})
 
 
 class Strategy(StrEnum):
-    """SchemaCompatibilityStrategy: who must be able to read what. BACKWARD: the new one reads what the old ones wrote."""
+    """SchemaCompatibilityStrategy: the required readers of old and new data. BACKWARD: the new schema reads data of the old
+    ones.
+    """
 
     UNDEFINED = "UNDEFINED"
     ALWAYS_INCOMPATIBLE = "ALWAYS_INCOMPATIBLE"
@@ -80,12 +82,12 @@ class Strategy(StrEnum):
 
     @property
     def reads_old(self) -> bool:
-        """The new one must read what was written with the old."""
+        """The new schema must read data of the old one."""
         return self.name.startswith(("BACKWARD", "FULL"))
 
     @property
     def is_read_by_old(self) -> bool:
-        """The old one must read what is written with the new."""
+        """The old schema must read data of the new one."""
         return self.name.startswith(("FORWARD", "FULL"))
 
 
@@ -110,7 +112,7 @@ class VersionedSchema:
 
 
 class SchemaRefused(Exception):
-    """The definition is no schema, or must not follow those that are there. What clients know as IncompatibleSchema."""
+    """The definition is invalid, or incompatible with the existing ones. Clients get IncompatibleSchema."""
 
 
 def version_bytes(version: int) -> bytes:

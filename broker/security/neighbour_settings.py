@@ -1,4 +1,4 @@
-"""NeighbourSettings: what a broker shows the others of its cluster, and whether that is over TLS. Keys are Apache's."""
+"""NeighbourSettings: a broker's credentials towards the others of its cluster, and the use of TLS. Keys are Apache's."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

@@ -1,6 +1,6 @@
 """Credentials of a broker or a proxy towards brokers, by Apache's brokerClientAuthenticationPlugin and ...Parameters.
 
-Errors never show what the parameters hold.
+Errors never show the content of the parameters.
 """
 
 import json

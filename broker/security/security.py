@@ -1,4 +1,4 @@
-"""Security: what the connections and the web server of one broker share of authentication and authorization."""
+"""Security: authentication and authorization shared by the connections and the web server of one broker."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -16,7 +16,7 @@ ORIGINAL_PRINCIPAL_HEADER = "x-original-principal"
 class Security:
     """Security of a server with authenticationEnabled; others have none.
 
-    `authorization`: None: everybody who is known may do everything.
+    `authorization` None: every authenticated client may do everything.
     """
 
     def __init__(

@@ -1,6 +1,6 @@
 """SecuritySettings: authentication and authorization. Keys are Apache's (broker.conf, proxy.conf). All is off by default.
 
-What is half configured is refused: a server that somebody meant to secure must not serve everybody.
+Half-configured security is refused: a server that was meant to be secure must not serve everyone.
 """
 
 from dataclasses import dataclass, field
@@ -56,7 +56,7 @@ class SecuritySettings:
     super_user_roles: tuple[str, ...] = ()
     """Roles that may do everything."""
     proxy_roles: tuple[str, ...] = ()
-    """Who may speak for others: they name the original principal, and both must be allowed."""
+    """Roles that may speak for others: they name the original principal, and both must be allowed."""
 
     def __post_init__(self) -> None:
         unknown = [name for name in self.authentication_providers if name not in PROVIDERS]

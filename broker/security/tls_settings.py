@@ -23,7 +23,9 @@ class TlsSettings:
     tls_require_trusted_client_cert_on_connect: bool = False
     """Who shows no certificate is not let in."""
     tls_allow_insecure_connection: bool = False
-    """Only of what a broker connects to. Certificates that nobody has checked are nobody's: clients' are never taken."""
+    """Applies only to servers that a broker connects to. Unchecked certificates prove no identity: those of clients are never
+    accepted.
+    """
     tls_protocols: tuple[str, ...] = ()
     """TLSv1.2 and TLSv1.3; empty: both."""
     tls_ciphers: tuple[str, ...] = ()
@@ -81,7 +83,7 @@ def check_server_files(
     requires_trust: bool,
     protocols: tuple[str, ...],
 ) -> None:
-    """ValueError for what is missing."""
+    """Raises ValueError for missing files."""
     unknown = set(protocols) - set(PROTOCOLS)
     if unknown:
         raise ValueError(f"tlsProtocols={sorted(unknown)[0]}: expected {' or '.join(PROTOCOLS)}; older ones are broken")

@@ -1,7 +1,6 @@
-"""BookieInside: a bookie in the broker's own process, as a standalone has one, and how readers on the machine get at its files.
-
-Nobody listens at the address by which ledgers name it, so that readers ask its broker
-(`broker.admin.routes.cluster.bookies`). Why, and who is told: docs/adr/0030-reads-on-one-machine.md.
+"""BookieInside: a bookie in the broker's own process, as a standalone has one, and the access of readers on the machine to its
+files. No port is open at the address by which ledgers name it, so that readers ask its broker
+(`broker.admin.routes.cluster.bookies`). The reason, and the callers that get the answer: docs/adr/0030-reads-on-one-machine.md.
 """
 
 from collections.abc import Callable
@@ -15,4 +14,4 @@ class BookieInside:
     socket_name: bytes
     token: bytes = field(repr=False)
     entries_told: Callable[[], int]
-    """Of how many somebody was told where in the files they are."""
+    """Number of entries whose places in the files were given to readers."""

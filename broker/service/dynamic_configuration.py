@@ -1,7 +1,7 @@
 """Settings that change while brokers run: Apache's map of keys to values in metadata, watched, the same on every broker.
 
 Owns the map at `/admin/configuration` (a JSON object of strings, as DynamicConfigurationResources writes it) and its watch.
-What a key means, and how a value takes effect, is known to the `DynamicSettings` that it is given. A key that is removed has
+The given `DynamicSettings` knows the meaning of a key, and puts a value in force. A key that is removed has
 the value of the configuration file again (BrokerService.handleDynamicConfigurationUpdates).
 """
 
@@ -75,7 +75,7 @@ class DynamicConfiguration:
         settings: DynamicSettings | None = None,
         applied: Callable[[], Awaitable[None]] | None = None,
     ) -> None:
-        """`applied` brings in force what has taken its values from the settings, whenever these have changed."""
+        """`applied` is called after each change, and updates parts that have copied values of the settings."""
         self._store = store
         self._applied = applied
         self._settings: DynamicSettings = settings or NothingDynamic()
@@ -133,7 +133,7 @@ class DynamicConfiguration:
                 try:
                     await self._store.put(PATH, to_json(wanted), version)
                 except BadVersion:
-                    continue  # somebody else changed another key meanwhile: on top of that, then
+                    continue  # another writer changed another key meanwhile: apply the change to that version
             await self._refresh()
             return
         raise BrokerError(ServerError.METADATA, "The dynamic configuration is being changed by others all the time")

@@ -1,4 +1,4 @@
-"""The refusals of the broker service that somebody above tells apart (the admin API: 404, 409, 412)."""
+"""The refusals of the broker service that layers above distinguish (the admin API: 404, 409, 412)."""
 
 from ..errors import BrokerError, ServerError
 
@@ -39,7 +39,7 @@ class PartitionsChanged(BrokerError):
 
 
 class TopicElsewhere(BrokerError):
-    """The topic's bundle is not owned by this broker: clients look it up again, whoever asks over REST is sent to the owner."""
+    """The topic's bundle is not owned by this broker: clients look it up again, REST requests are redirected to the owner."""
 
     def __init__(self, topic: str, broker: str) -> None:
         message = f"Namespace bundle for topic ({topic}) not served by this instance:{broker}. Please redo the lookup."

@@ -68,7 +68,8 @@ class ConsumerRequests:
         self._run(asked.consumer_id, asked.request_id, unsubscribe, is_making=True)
 
     def on_seek(self, command: BaseCommand, _: memoryview) -> None:
-        """The subscription closes all its consumers first (CLOSE_CONSUMER), then the answer; without waiting for their return.
+        """The subscription closes all its consumers first (CLOSE_CONSUMER), then the answer; without waiting for their
+        return.
         """
         asked = command.seek
         if not asked.HasField("message_id") and not asked.HasField("message_publish_time"):

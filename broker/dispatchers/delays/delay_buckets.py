@@ -23,8 +23,8 @@ ENTRIES_MAX = 1_000_000
 _SHARES_MIN, _SHARES_MAX = 16, 48
 """The next bucket has a sixteenth of all that waits; at most that much is read from the log after a crash."""
 _ENTRIES_USUAL = 300_000
-"""Limit of entries in a bucket, since they are in memory three times while it is written; or a forty-eighth of all if that is
-less. Entries at full speed fill one bucket after the other.
+"""The usual limit of entries in a bucket, since they are in memory three times while it is written; a forty-eighth of all if
+that is more. Entries at full speed fill one bucket after the other.
 """
 START = Position(-1, 0)
 

@@ -1,6 +1,5 @@
-"""Authentication: the providers of one broker or proxy, and who somebody is by them (Apache's AuthenticationService). Pure.
-
-Who shows nothing that a provider knows is anonymousUserRole, if there is one, and otherwise nobody.
+"""Authentication: the providers of one broker or proxy, and the principals that they find (Apache's AuthenticationService).
+Pure. A client without known credentials is anonymousUserRole, if there is one, and otherwise has no principal.
 """
 
 from collections.abc import Callable, Mapping
@@ -55,8 +54,9 @@ class Authentication:
         return self._by(provider, shown, now)
 
     def of_request(self, headers: Mapping[str, str], certificate: Mapping[str, Any] | None, now: float) -> Principal:
-        """Returns the principal of an HTTP request; names of headers are in small letters. The first that takes what is shown.
-        AuthenticationRefused."""
+        """Returns the principal of an HTTP request; names of headers are in small letters. The first provider that accepts the
+        credentials decides. AuthenticationRefused.
+        """
         named = headers.get(METHOD_HEADER)
         if named is not None and named not in self._providers:
             raise AuthenticationRefused(f"no provider of the method {named[:64]!r}")

@@ -9,7 +9,7 @@ METHOD = "tls"
 
 
 class CertificateProvider:
-    """Shows nothing by itself: without a certificate on the connection there is nobody."""
+    """The provider has no credentials of its own: a connection without a certificate has no principal."""
 
     method = METHOD
 

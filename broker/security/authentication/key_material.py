@@ -1,6 +1,6 @@
-"""Key material: what a setting that holds a secret names. Apache's forms: `data:`, `file:`, `env:`, a path, Base64.
+"""Key material: the content that a setting with a secret names. Apache's forms: `data:`, `file:`, `env:`, a path, Base64.
 
-Errors name the setting, never what it holds.
+Errors name the setting, never its content.
 """
 
 import base64

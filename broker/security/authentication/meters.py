@@ -1,4 +1,6 @@
-"""AuthenticationMeters: who was let in and who was not, by method (Apache: AuthenticationMetrics and its token variant)."""
+"""AuthenticationMeters: accepted and refused authentications, by method (Apache: AuthenticationMetrics and its token
+variant).
+"""
 
 from collections import Counter
 

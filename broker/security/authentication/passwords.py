@@ -16,7 +16,7 @@ METHOD = "basic"
 SHOWN_BYTES_MAX = 4096
 _BASIC = "Basic "
 _UNKNOWN = "$apr1$nobody$AAAAAAAAAAAAAAAAAAAAAA"
-"""Compared with when nobody has the name, so that the time of an answer does not tell who there is."""
+"""Hash to compare with for an unknown name, so that the time of an answer does not reveal which names exist."""
 
 
 class PasswordProvider:

@@ -1,6 +1,5 @@
-"""Principals: who somebody is, and what they showed to prove it. Pure values.
-
-What was shown is never part of a text: neither an error nor a repr holds a token or a password.
+"""Principals: identities, and the credentials that prove them. Pure values. Credentials are never part of a text: neither an
+error nor a repr holds a token or a password.
 """
 
 from collections.abc import Mapping

@@ -1,7 +1,7 @@
 """Tokens: AuthenticationProviderToken, JSON Web Tokens signed with a secret (HS) or a private key (RS, PS, ES).
 
-Which signatures are taken follows from the configured key and never from the token: `none` is not among them, and a public key
-is never taken for a secret (CVE-2021-22160). PyJWT is imported when a provider is made, by those alone who use tokens.
+The configured key alone decides which signatures are accepted, never the token: `none` is not among them, and a public key
+is never taken for a secret (CVE-2021-22160). PyJWT is imported when a provider is made, only where tokens are used.
 """
 
 from collections.abc import Mapping
@@ -19,7 +19,7 @@ TOKEN_BYTES_MAX = 64 * 1024
 _BEARER = "Bearer "
 _BAD_TOKEN = "INVALID_TOKEN"
 _SECRET_BYTES_MIN = {"HS256": 32, "HS384": 48, "HS512": 64}
-"""RFC 7518 3.2; what is shorter is refused, as jjwt does."""
+"""RFC 7518 3.2; a shorter key is refused, as jjwt does."""
 _CURVES = {"secp256r1": "ES256", "secp384r1": "ES384", "secp521r1": "ES512"}
 _OF_RSA = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512")
 
@@ -79,7 +79,7 @@ def verification_key(settings: SecuritySettings, environ: Mapping[str, str]) -> 
 
 
 class TokenProvider:
-    """A role is what the claim tokenAuthClaim says."""
+    """A role is the claim that tokenAuthClaim names."""
 
     method = METHOD
 
@@ -121,7 +121,9 @@ class TokenProvider:
         return dict(claims)
 
     def _require_algorithm(self, token: bytes) -> None:
-        """The library is told which to take, too; that a token without a signature is refused does not rest on it alone."""
+        """The library gets the accepted algorithms, too; the refusal of tokens without a signature does not depend on it
+        alone.
+        """
         try:
             algorithm = self._jwt.get_unverified_header(token).get("alg")
         except (self._jwt.PyJWTError, ValueError, RecursionError) as error:

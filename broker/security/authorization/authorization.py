@@ -1,6 +1,5 @@
-"""Authorization: whether a caller may do what is needed, by what metadata grants.
-
-Owns a bounded copy of what is granted, kept current by a watch.
+"""Authorization: whether a caller has a needed permission, by the grants in metadata. Owns a bounded copy of the grants, kept
+current by a watch.
 """
 
 import logging
@@ -21,7 +20,7 @@ log = logging.getLogger(__name__)
 
 POLICIES = "/admin/policies"
 KNOWN_MAX = 10_000
-"""Tenants and namespaces of which is kept what they grant; the one that was longest not asked for goes."""
+"""Number of tenants and namespaces whose grants are kept; the least recently used one goes."""
 T = TypeVar("T")
 
 
@@ -70,7 +69,7 @@ class Authorization:
         self._unwatch = store.watch(POLICIES, self._changed)
 
     async def require(self, caller: Caller, need: Need) -> None:
-        """Denied, and a line in the log. MetadataError: it cannot be told, and is not allowed."""
+        """Denied, and a line in the log. MetadataError: the grants cannot be read, and the request is denied."""
         try:
             for role in caller.roles(self.rules.proxy_roles):
                 if not await self._may(role, need):

@@ -11,7 +11,7 @@ class BadCaller(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """`original`: for whom a proxy speaks; empty: nobody but itself."""
+    """`original`: the principal that a proxy speaks for; empty: the caller speaks for itself."""
 
     role: str
     original: str = ""

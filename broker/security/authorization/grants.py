@@ -1,6 +1,6 @@
-"""Grants: who may do what, as it is stored with tenants and namespaces (TenantInfoImpl, Policies.auth_policies). Pure.
+"""Grants: permissions of roles, as stored with tenants and namespaces (TenantInfoImpl, Policies.auth_policies). Pure.
 
-What cannot be read grants nothing.
+Unreadable documents grant nothing.
 """
 
 import json
@@ -19,7 +19,9 @@ class Grants:
     topics: Mapping[str, Mapping[str, frozenset[str]]] = field(default_factory=dict)
     """By full name of the topic, then by role."""
     subscriptions: Mapping[str, frozenset[str]] = field(default_factory=dict)
-    """Roles, by name of the subscription. One that is not here, or has no roles, is open to everybody who may consume."""
+    """Roles, by name of the subscription. A subscription that is absent, or has no roles, is open to every role that may
+    consume.
+    """
     needs_prefix: bool = False
     """subscriptionAuthMode Prefix: a subscription's name begins with the role."""
 

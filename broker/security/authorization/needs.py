@@ -1,4 +1,4 @@
-"""Needs: what somebody has to be allowed for a command or a route. Operations are constants of Apache's enums. Pure."""
+"""Needs: permissions required for a command or a route. Operations are constants of Apache's enums. Pure."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -9,7 +9,7 @@ class Kind(StrEnum):
     name."""
 
     ANYBODY = "anybody"
-    """Also those whom nobody knows."""
+    """Every caller, also an unauthenticated one."""
     AUTHENTICATED = "authenticated"
     SUPER_USER = "super-user"
     CLUSTER = "cluster"

@@ -1,7 +1,5 @@
-"""Permissions: whether a role may do something, given what was granted (PulsarAuthorizationProvider). Pure.
-
-What is not in these tables is denied to all but super-users, and of a tenant, a namespace or a topic to all but the admins of
-its tenant.
+"""Permissions: whether the grants allow a role an operation (PulsarAuthorizationProvider). Pure. Operations outside these
+tables are denied to all but super-users, and those on a tenant, a namespace or a topic to all but the admins of its tenant.
 """
 
 from collections.abc import Mapping

@@ -1,6 +1,5 @@
-"""GoneNamespaces: whoever knows something of a namespace is told when it was deleted, here or by another broker.
-
-Owns who is told. What is forgotten is each listener's; without this a broker would know for ever of all that there were.
+"""GoneNamespaces: listeners with state of a namespace are notified of its deletion, here or by another broker. Owns the
+listeners. Each listener drops its own state; otherwise a broker would keep state of every deleted namespace.
 """
 
 from collections.abc import Callable, Iterable
@@ -18,7 +17,7 @@ class GoneNamespaces:
         self._topics = topics
 
     def gone(self, namespace: NamespaceName) -> None:
-        """Nothing happens when it is there again, with topics: these rely on what is known."""
+        """Does nothing if the namespace exists again, with topics: these rely on the state."""
         start = f"persistent://{namespace}/"
         if any(name.removeprefix("non-").startswith(start) for name in self._topics()):
             return

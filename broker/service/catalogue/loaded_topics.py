@@ -1,7 +1,7 @@
 """The topics that are loaded, each once: concurrent loads join, and a topic that closed itself is loaded again.
 
 Owns the map and the loads under way. A load outlives the caller that began it (others may have joined), never the service.
-How a topic is opened is the caller's part.
+The caller opens a topic.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ class LoadedTopics:
 
     @property
     def all(self) -> Mapping[str, Topic]:
-        """Read only. In the order in which they were loaded."""
+        """Read only, in the order of loading."""
         return self._topics
 
     def names(self) -> list[str]:
@@ -64,7 +64,7 @@ class LoadedTopics:
                 await self._join(busy)
 
     async def settled(self, name: str) -> Topic | None:
-        """The topic if it is loaded, once nobody loads or closes it any more. SERVICE_NOT_READY, as `load`."""
+        """The topic if it is loaded, after any load or close under way. SERVICE_NOT_READY, as `load`."""
         try:
             async with asyncio.timeout(self._load_seconds_max):
                 while (busy := self._busy.get(name)) is not None:
@@ -74,7 +74,7 @@ class LoadedTopics:
         return self.get(name)
 
     async def _join(self, busy: "asyncio.Task[Topic | None]") -> None:
-        """Somebody else's load or close. Its refusal is theirs: they may have asked without `create`."""
+        """Another caller's load or close. Its refusal concerns that caller, which may have asked without `create`."""
         try:
             await self._wait(busy)
         except BrokerError as error:
@@ -128,11 +128,11 @@ class LoadedTopics:
             meters.topic_loads.record(loop.time() - began, has_failed=has_failed)
 
     async def remove(self, name: str, end: Callable[[Topic], Awaitable[None]]) -> bool:
-        """`end` (close or delete) the topic with nobody loading it meanwhile; False when it is not loaded.
+        """Performs `end` (close or delete) on the topic while no load runs; False when it is not loaded.
 
         When `end` refuses (BrokerError) the topic stays as it is. SERVICE_NOT_READY, as `load`.
         """
-        await self.settled(name)  # whatever becomes of a load or another's removal: it is not this one's
+        await self.settled(name)  # the outcome of a load or of another removal does not concern this one
         topic = self._topics.get(name)
         if topic is None:
             return False

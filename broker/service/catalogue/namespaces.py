@@ -1,4 +1,5 @@
-"""Clusters, tenants and namespaces in metadata: what a standalone needs at its first start, and whether a namespace is there.
+"""Clusters, tenants and namespaces in metadata: the ones that a standalone needs at its first start, and the existence of a
+namespace.
 
 Values are Apache's JSON (ClusterDataImpl, TenantInfoImpl, Policies, LocalPolicies; nulls left out), written with Apache's
 defaults. Never interprets policies.
@@ -88,7 +89,7 @@ class Namespaces:
             raise NamespaceNotFound(str(namespace))
 
     async def require_growing(self, namespace: NamespaceName) -> None:
-        """NamespaceNotFound also while it is being deleted: what is made now nobody would delete (Apache: `deleted` in its
+        """NamespaceNotFound also while it is being deleted: a topic made now would never be deleted (Apache: `deleted` in its
         policies, at which brokers do not make topics)."""
         found = await self._store.get(policies_path(namespace))
         if found is None or _is_being_deleted(found.value):
@@ -110,7 +111,7 @@ class Namespaces:
             await self.create(namespace, cluster, bundle_count)
 
     async def _put_changed(self, path: str, value: bytes) -> None:
-        """A full disk keeps nobody from starting, where there is a value at all: the start is what has to see to room."""
+        """A full disk does not prevent a start if there is a value at all: the start has to make room."""
         found = await self._store.get(path)
         if found is not None and found.value == value:
             return
@@ -127,7 +128,7 @@ class Namespaces:
         try:
             await self._store.put(path, to_json(value), MUST_NOT_EXIST)
         except BadVersion:
-            return  # somebody else was first
+            return  # another broker was first
 
 
 def _is_being_deleted(policies: bytes) -> bool:
@@ -140,9 +141,8 @@ def _is_being_deleted(policies: bytes) -> bool:
 
 
 async def listed(topics: Coroutine[Any, Any, list[TopicName]]) -> list[TopicName]:
-    """The topics of a namespace as clients hear of them: none where there is no such namespace, which may still be made.
-
-    As Apache for persistent topics; an error would make clients ask again for 30 s, and then fail.
+    """The topics of a namespace as clients get them: none for an absent namespace, which may still be made. Apache does this
+    for persistent topics; an error would make clients ask again for 30 s, and then fail.
     """
     try:
         return await topics

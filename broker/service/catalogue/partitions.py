@@ -1,9 +1,9 @@
-"""Partitioned topics: how many partitions a topic has, as it stands in metadata (Apache's PartitionedTopicMetadata).
+"""Partitioned topics: the numbers of partitions in metadata (Apache's PartitionedTopicMetadata).
 
 Owns /admin/partitioned-topics. Never loads a topic; making one marks its partitions as existing, in the same commit. That
-commit and the one that makes a topic's log each demand that the other's node is not there, so that no topic becomes both,
-whoever makes it where at the same moment (`passing_topics`: those that have no log). A topic that is being deleted is marked
-as Apache marks it: nothing of it is made or changed any more (`partitioned_deletion`).
+commit and the one that makes a topic's log each demand that the other's node is not there, so that no topic becomes both, also
+with creations at the same moment on several brokers (`passing_topics`: those that have no log). A topic that is being deleted
+is marked as Apache marks it: no part of it is made or changed any more (`partitioned_deletion`).
 """
 
 import json
@@ -23,7 +23,7 @@ from .topic_lists import NAMES_PER_SLICE
 MARKS_AT_ONCE = 500
 """Partitions that one commit marks as existing: some milliseconds. With more a topic is marked as not quite made, meanwhile."""
 PARTITIONS_MAX = 100_000
-"""Above Apache's practice by far; a bound on what one request can make us write."""
+"""Above Apache's practice by far; a bound on the writes of one request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,8 +55,9 @@ class PartitionedTopics:
         return _decode(topic, found.value, found.stat.version)
 
     async def check_consistent(self, topic: TopicName) -> PartitionedTopicMetadata:
-        """PIP-414: a partition needs the metadata of its topic, and a partitioned topic is not opened as a whole. What they
-        are; PartitionsChanged while it is being deleted."""
+        """PIP-414: a partition needs the metadata of its topic, and a partitioned topic is not opened as a whole. Returns them;
+        PartitionsChanged while it is being deleted.
+        """
         found = await self.get(topic.partitioned)
         check_not_deleted(topic, found)
         partitions = found.partitions
@@ -78,7 +79,7 @@ class PartitionedTopics:
     ) -> PartitionedTopicMetadata:
         """Creates a partitioned topic and returns its metadata. TopicConflict when there is one, partitioned or not;
         BadPartitionCount. `is_marked`: as one that is being deleted (`passing_topics`). Very many partitions are marked as
-        existing some at a time: what is not quite made when the broker ends is to be deleted again."""
+        existing some at a time: a topic that is half made at the broker's end is to be deleted again."""
         self._check(partitions)
         marks = await self._missing_partitions(topic, range(partitions))
         alone = absent(topic.managed_ledger_path) if topic.is_persistent else ()
@@ -107,7 +108,7 @@ class PartitionedTopics:
         await self._put(topic, now, await self._missing_partitions(topic, range(now.partitions)))
 
     async def create_partition(self, topic: TopicName, now: PartitionedTopicMetadata) -> None:
-        """Mark one as existing, if nobody has changed the metadata of its topic since `now`. PartitionsChanged."""
+        """Marks one as existing, if the metadata of its topic has not changed since `now`. PartitionsChanged."""
         await self._put(topic.partitioned, now, [Put(topic.managed_ledger_path, b"", MUST_NOT_EXIST)])
 
     async def set_properties(self, topic: TopicName, properties: Mapping[str, str]) -> None:
@@ -123,7 +124,7 @@ class PartitionedTopics:
         return await self._put(topic, replace(now, is_deleted=True))
 
     async def unmark_deleted(self, topic: TopicName, marked: PartitionedTopicMetadata) -> None:
-        """Removes the mark: the topic stays, with all its partitions. PartitionsChanged: somebody else decides that."""
+        """Removes the mark: the topic stays, with all its partitions. PartitionsChanged: another deletion decides that."""
         missing = await self._missing_partitions(topic, range(marked.partitions))
         await self._put(topic, replace(marked, is_deleted=False), missing)
 
@@ -159,8 +160,9 @@ class PartitionedTopics:
             raise BadPartitionCount(f"Number of partitions should be between 1 and {self._partitions_max}, not {partitions}")
 
     async def _missing_partitions(self, topic: TopicName, indexes: range) -> list[Put]:
-        """An empty managed-ledger node is what Apache leaves of a partition that nobody has opened yet; none, of one that
-        stores nothing."""
+        """Apache leaves an empty managed-ledger node of a partition that was never opened; no node of one that stores
+        nothing.
+        """
         if not topic.is_persistent:
             return []
         paths = (topic.partition(index).managed_ledger_path for index in indexes)

@@ -19,14 +19,14 @@ def require_kind(settings: BrokerSettings, topic: TopicName) -> None:
 
 
 def require_openable(topic: TopicName) -> None:
-    """BrokerError(NOT_ALLOWED) for what nobody opens, whoever asks: opened as a topic, a log would be taken from its
+    """BrokerError(NOT_ALLOWED) for topics that no client may open: opened as a topic, a log would be taken from its
     coordinator (BrokerService.createPersistentTopic0)."""
     if topic.is_of_transactions:
         raise BrokerError(ServerError.NOT_ALLOWED, f"Can not create transaction system topic {topic}")
 
 
 async def persistent_of(namespace: NamespaceName, encoded: Iterable[str], *, system_topics: bool) -> list[TopicName]:
-    """Those that have these names in metadata. In slices."""
+    """Topics that have these names in metadata, in slices."""
     found = list[TopicName]()
     async for name in in_slices(encoded, NAMES_PER_SLICE):
         topic = TopicName.of_metadata("persistent", namespace, name)
@@ -36,6 +36,6 @@ async def persistent_of(namespace: NamespaceName, encoded: Iterable[str], *, sys
 
 
 async def non_persistent_of(namespace: NamespaceName, loaded: Iterable[str]) -> list[TopicName]:
-    """Those of these full names. In slices."""
+    """Topics with these full names, in slices."""
     start = f"non-persistent://{namespace}/"
     return [TopicName.parse(name) async for name in in_slices(loaded, NAMES_PER_SLICE) if name.startswith(start)]

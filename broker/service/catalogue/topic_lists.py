@@ -1,7 +1,7 @@
 """Lists of topic names: matched against a client's pattern, and hashed so that an unchanged list need not be sent.
 
 A pattern comes from a peer, and Python's own matcher backtracks: RE2 does not, as Apache's (RE2/J), so that a name costs time
-linear in its length whatever the pattern. What neither knows (look-arounds, back-references) is left to the client.
+linear in its length for any pattern. Constructs that neither knows (look-arounds, back-references) are left to the client.
 """
 
 from array import array
@@ -21,7 +21,7 @@ from ..topic_name import TopicName
 NAMES_PER_SLICE = 500
 """Names that are matched, or put in order, in one turn of the loop: some 3 milliseconds."""
 _MEMORY_BYTES_MAX = 1 << 20
-"""Of one pattern and what it learns while it matches; a pattern that needs more is refused."""
+"""Memory of one pattern and its automaton; a pattern that needs more is refused."""
 
 
 class Pattern(Protocol):
@@ -46,7 +46,7 @@ def compile_pattern(pattern: str, length_max: int) -> Pattern:
 
 @lru_cache(maxsize=256)
 def linear_pattern(pattern: str) -> Pattern:
-    """A pattern that matches in time linear in the text, whatever it is. UnusablePattern."""
+    """A pattern that matches in time linear in any text. UnusablePattern."""
     options = re2.Options()
     options.log_errors = False
     options.max_mem = _MEMORY_BYTES_MAX
@@ -59,7 +59,7 @@ def linear_pattern(pattern: str) -> Pattern:
 
 
 async def matching(topics: Iterable[TopicName], pattern: Pattern | None) -> list[str]:
-    """Full names of the topics whose name without domain and partition matches as a whole; None: of all. In slices."""
+    """Full names of the topics whose name without domain and partition matches as a whole; None: all topics. In slices."""
     listed = in_slices(topics, NAMES_PER_SLICE)
     return [str(topic) async for topic in listed if pattern is None or is_matched(topic, pattern)]
 

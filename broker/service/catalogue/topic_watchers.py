@@ -1,8 +1,8 @@
-"""Watchers of topic lists (WATCH_TOPIC_LIST): told of topics of a namespace that appear and go.
+"""Watchers of topic lists (WATCH_TOPIC_LIST): notified of new and deleted topics of a namespace.
 
 Owns the watch on the metadata store, one per namespace that is watched. Knows nothing of connections: a watcher is a callback.
-Changes are told together after NOTICE_SECONDS, because each notice carries a hash over the whole list. A task of a namespace
-tells its watchers, one after the other.
+Changes are sent together after NOTICE_SECONDS, because each notice carries a hash over the whole list. One task for each
+namespace notifies its watchers, one after the other.
 """
 
 import asyncio
@@ -24,13 +24,13 @@ NOTICE_SECONDS = 0.05
 NAMES_PER_NOTICE_SECOND = 100_000
 """A notice about a long list waits longer: the hash over so many names is a fifth of a second of work, in slices."""
 TopicListListener = Callable[[list[str], list[str], str], Awaitable[Callable[[], None]]]
-"""New topics, deleted topics, hash of the whole list; returns the call that tells them."""
+"""New topics, deleted topics, hash of the whole list; returns the call that sends them."""
 
 
 class TopicListWatcher:
     """Topics that one peer watches, and the list that it was sent last.
 
-    Made before the list is read, so that no change is lost in between; `begin` says what the list was.
+    Made before the list is read, so that no change is lost in between; `begin` gives the list.
     """
 
     def __init__(self, pattern: Pattern, listener: TopicListListener) -> None:
@@ -48,17 +48,17 @@ class TopicListWatcher:
         return len(self._told or ())
 
     async def heard(self, changes: Mapping[TopicName, Change]) -> None:
-        """Reports the changes of the namespace since the last report. In slices; nobody changes `changes` meanwhile."""
+        """Reports the changes of the namespace since the last report. In slices; `changes` stays unchanged meanwhile."""
         async for topic, change in in_slices(changes.items(), NAMES_PER_SLICE):
             if is_matched(topic, self.pattern):
                 self._changes[str(topic)] = change is Change.CREATED
 
     def end(self) -> None:
-        """Nothing is told any more."""
+        """Ends all notifications."""
         self._has_ended = True
 
     async def tell(self) -> bool:
-        """Tell what has changed since the last time; False while the list is still being read. One call at a time."""
+        """Sends the changes since the last time; False while the list is still being read. One call at a time."""
         told = self._told
         if told is None:
             return self._has_ended
@@ -84,7 +84,7 @@ class TopicListWatcher:
 
 @dataclass(frozen=True, slots=True)
 class WatchedTopics:
-    """Start of a watch. `begin`: these are told, it hears of what changes. `end`: it hears no more; twice is fine."""
+    """Start of a watch. `begin`: the peer has these, and gets changes. `end`: it gets no more; twice is fine."""
 
     topics: list[str]
     hash: str

@@ -41,7 +41,7 @@ class Heartbeat:
     def _done(self, task: "asyncio.Task[None]") -> None:
         self._beating = None
         if not task.cancelled():
-            task.exception()  # whoever waits hears of it; when nobody does any more, the next one asks anew
+            task.exception()  # waiting callers get the error; without any, the next caller asks anew
 
     async def _beat(self) -> None:
         try:

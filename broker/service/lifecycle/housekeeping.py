@@ -1,8 +1,8 @@
 """Periodic upkeep of a broker: deletes unused topics, trims consumed ledgers, expires messages, checks quotas.
 
 `Inactivity` decides what is unused, each topic's `upkeep` the rest; `Housekeeping` is the timers. Failures of single topics are
-logged and met again at the next round. A round lets others run after every few topics, however many there are.
-What goes and what keeps it stands in docs/what-is-deleted.md.
+logged and tried again at the next round. A round lets other tasks run after every few topics. docs/what-is-deleted.md lists
+deletions and ways to prevent them.
 """
 
 import asyncio
@@ -44,9 +44,9 @@ class Standing(Enum):
 
     IN_USE = auto()
     IDLE = auto()
-    """Nobody uses it, but not for long enough; or topics are not deleted here."""
+    """Unused, but not for long enough; or topics are not deleted here."""
     RETAINED = auto()
-    """It would go if retention did not keep what is stored in it."""
+    """Unused long enough, but retention keeps its messages."""
     EXPIRED = auto()
 
 
@@ -145,7 +145,9 @@ class Housekeeping:
             log.info(line("inactive topic deleted", topic=name))
 
     def _require_unused(self, topic: Topic) -> None:
-        """Others of the round took their time: somebody may have come, or set a policy, since the topic was looked at."""
+        """Other topics of the round took time: a client may have come, or a policy may have changed, since the look at this
+        topic.
+        """
         if self._inactivity.standing(topic.name, _seen(topic), loop_ms()) is not Standing.EXPIRED:
             raise BrokerError(ServerError.NOT_ALLOWED, "the topic was used, or its policies were changed, meanwhile")
 

@@ -1,6 +1,6 @@
 """Creation of partitioned topics: on request, and for a missing topic where topics are partitioned by default.
 
-Owns nothing. A name is that of a topic or of a partitioned topic, never of both, whatever is created at the same moment.
+Owns nothing. A name is that of a topic or of a partitioned topic, never of both, also with creations at the same moment.
 Persistent topics are kept apart by commits to metadata (`catalogue.partitions`). A non-persistent topic stores nothing that a
 commit could test, so that only its owner knows whether it exists, and its partitions are created there in two steps. First
 they are stored with the mark of a deletion: no topic of that name is opened from then on (`check_consistent`, which each load

@@ -1,10 +1,10 @@
-"""Deletes partitioned topics so that each is wholly there or wholly gone, whoever opens, makes or looks up what meanwhile.
+"""Deletes partitioned topics so that each is wholly there or wholly gone, also with opens, creations and look-ups meanwhile.
 
-The order is the promise. The topic's metadata are marked (`deleted`, as Apache's runWithMarkDeleteAsync does): from then on
-no partition is opened, and none is made, since that is a compare-and-set on these metadata. Then the partitions go, each
-where it is served; then policies and schemas; at the end the metadata, if nobody has changed them: else all of it again.
-A refusal takes the mark away and gives partitions that are gone their empty places back. What a broker that died has left
-marked, whoever deletes the topic again finishes. Owns nothing.
+The order is the promise. The topic's metadata are marked (`deleted`, as Apache's runWithMarkDeleteAsync does): from then on no
+partition is opened, and none is made, since that is a compare-and-set on these metadata. Then the partitions go, each where it
+is served; then policies and schemas; at the end the metadata, if nobody has changed them: else all of it again. A refusal takes
+the mark away and gives partitions that are gone their empty places back. The next deletion of the topic finishes the work of a
+broker that died. Owns nothing.
 """
 
 import logging
@@ -58,7 +58,8 @@ class PartitionedDeletion:
     async def delete_if_empty(self, topic: TopicName) -> bool:
         """With none of its partitions there, as brokerDeleteInactivePartitionedTopicMetadataEnabled wishes it.
 
-        A partition that is made between the look and the mark keeps it. PartitionsChanged, TopicNotFound: somebody else's.
+        A partition that is made between the look and the mark keeps it. PartitionsChanged, TopicNotFound: another caller
+        decides.
         """
         found = await self._partitioned.get(topic)
         if not found.partitions or found.is_deleted or await self._is_any_there(topic, found):
@@ -72,7 +73,7 @@ class PartitionedDeletion:
         return True
 
     async def delete_unused(self, topic: TopicName, check: CheckUnused, *, with_metadata: bool) -> None:
-        """Deletes a topic that nobody uses unless `check` refuses; `with_metadata` also the partitioned topic that is empty
+        """Deletes an unused topic unless `check` refuses; `with_metadata` also the partitioned topic that is empty
         then."""
         await self._lifecycle.delete_unused(topic, check)
         if topic.is_partition and with_metadata:
@@ -119,7 +120,7 @@ class PartitionedDeletion:
             raise BrokerError(code, f"{partition} has {activity.producers + activity.consumers} connected producers/consumers")
 
     async def require_still(self, topic: TopicName) -> None:
-        """Removes what a caller has stored beside a topic if the topic was deleted meanwhile. TopicNotFound."""
+        """Removes data that a caller has stored beside a topic if the topic was deleted meanwhile. TopicNotFound."""
         if self._catalogue.loaded_topic(topic) is not None:
             return
         whole = topic.partitioned

@@ -1,6 +1,6 @@
 """Lifecycle of topics on this broker: loading, creation, deletion, unloading. Never sees bytes, sockets or messages.
 
-Owns no list: loaded topics are the catalogue's. Of a partition that is missing only as many are created as its topic has: the
+Owns no list: loaded topics are the catalogue's. A missing partition is created only within the number of its topic: the
 creation is a compare-and-set on the metadata of the topic.
 """
 
@@ -63,7 +63,9 @@ class TopicLifecycle:
         return await (self._stored_partition(topic, found) if topic.is_persistent else self._passing(topic, may_create))
 
     async def create_topic(self, topic: TopicName) -> Topic:
-        """Creates a topic, whatever the rules of automatic creation. TopicConflict when it exists, partitioned or not."""
+        """Creates a topic, independently of the rules of automatic creation. TopicConflict when it exists, partitioned or
+        not.
+        """
         await self._rules.require_served(topic)
         partitioned = self._catalogue.partitioned_topics
         await partitioned.check_consistent(topic)
