@@ -8,6 +8,7 @@ there on it decides, until nothing is pending. Bounds: see `replicated_adds`.
 
 import asyncio
 from collections import deque
+from itertools import pairwise
 from typing import NamedTuple
 
 from bookkeeper.ledgers import LedgerError
@@ -95,6 +96,14 @@ class CountedAdds(AddsRow):
     def is_in(self, seat: int) -> bool:
         """Whether the bookie in this seat is still to store appends."""
         return self.failure is None and self._tracker.index_of(seat) is not None
+
+    def check_invariants(self) -> None:
+        """Check the invariants, for tests and simulations."""
+        self._tracker.check_invariants()
+        for part, following in pairwise(self._pending):
+            assert part.last_entry_id < following.first_entry_id, "appends ascend"
+        assert not self._pending or self._pending[0].last_entry_id > self.last_confirmed, "a confirmed append is pending"
+        assert not self._counts or self._tracker.is_at_rest, "the tracker knows nothing of parts that are counted"
 
     def _confirm_counted(self) -> None:
         pending = self._pending

@@ -122,6 +122,20 @@ class ReplicatedAdds(CountedAdds):
         """No more shall be appended now."""
         return self._waiting is not None and len(self._waiting) >= WAITING_RUNS_MAX
 
+    def check_invariants(self) -> None:
+        """Check the invariants, for tests and simulations."""
+        super().check_invariants()
+        waiting = self._waiting or ()
+        assert len(waiting) <= len(self._pending)
+        if self.failure is None:
+            sent = list(self._pending)[: len(self._pending) - len(waiting)]
+            assert self._outstanding_entries == sum(part.count for part in sent)
+            assert self._outstanding_bytes == sum(part.size_bytes for part in sent)
+            assert not (waiting and self._has_room(waiting[0])), "an append waits though there is room"
+            assert not (self._counts and (waiting or self._changing is not None))
+        else:
+            assert not self._pending, "every append was told of the failure"
+
     def _send_waiting(self) -> None:
         while self._waiting and self.failure is None and self._has_room(self._waiting[0]):
             appended = self._waiting.popleft()

@@ -58,7 +58,7 @@ class Pair:
         assert one.state() == other.state()
         assert one.waits_for() == other.waits_for()
         for twin in self.twins:
-            twin.adds._tracker.check_invariants()
+            twin.adds.check_invariants()
 
     async def end(self) -> None:
         """Everybody answers: all is confirmed or refused, and `finish` says so."""
