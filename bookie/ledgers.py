@@ -167,6 +167,17 @@ class Ledgers:
     def has_changes(self) -> bool:
         return bool(self._changed or self._gone)
 
+    def check_invariants(self) -> None:
+        """Check the invariants, for tests and simulations."""
+        for ledger_id, state in self._states.items():
+            assert state.ledger_id == ledger_id
+            assert state.fenced or not (state.is_deleted or state.limbo), f"ledger {ledger_id} could be written"
+            assert state.is_deleted or not state.may_return
+        open_ones = [state for state in self._states.values() if state.master_key and not (state.fenced or state.is_deleted)]
+        assert self.writable == {state.ledger_id: state.master_key for state in open_ones}
+        assert self._changed.keys() <= self._states.keys()
+        assert not self._gone.keys() & self._states.keys()
+
     def _writable_changed(self, state: LedgerState) -> None:
         if state.master_key and not (state.fenced or state.is_deleted):
             self.writable[state.ledger_id] = state.master_key

@@ -6,6 +6,7 @@ BookKeeper's bookie accepts any order of entry ids, gaps and overwrites; the las
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
+from itertools import pairwise
 from typing import Generic, Protocol, TypeVar
 
 NO_ENTRY = 1 << 63
@@ -110,6 +111,13 @@ class Ranges(Generic[P]):
         self._firsts = [part.first_entry_id for part in self._parts]
         return True
 
+    def check_invariants(self) -> None:
+        """Check the invariants, for tests and simulations."""
+        assert self._firsts == [part.first_entry_id for part in self._parts]
+        for part, following in pairwise(self._parts):
+            assert part.last_entry_id < following.first_entry_id, "parts ascend and do not overlap"
+        assert all(part.first_entry_id <= part.last_entry_id for part in self._parts)
+
 
 class LedgerRanges(Generic[P]):
     """The parts of many ledgers, by ledger id."""
@@ -157,6 +165,11 @@ class LedgerRanges(Generic[P]):
         if ranges is None:
             ranges = self._ledgers[ledger_id] = Ranges()
         return ranges
+
+    def check_invariants(self) -> None:
+        """Check the invariants, for tests and simulations."""
+        for ranges in self._ledgers.values():
+            ranges.check_invariants()
 
 
 def _common(part: Part, first: int, last: int) -> tuple[int, int]:

@@ -79,6 +79,13 @@ class Memtable:
         """The runs of each ledger, by ledger id: the order of an entry log."""
         return self._ranges().ascending()
 
+    def check_invariants(self) -> None:
+        """Check the invariants, for tests and simulations."""
+        self._sorted.check_invariants()
+        held_bytes = sum(run.size_bytes for _, runs in self._sorted.ascending() for run in runs)
+        assert self.size_bytes >= held_bytes + sum(entries.size_bytes for entries in self._unsorted)
+        assert not self._unsorted or isinstance(self._unsorted[0], EntryMix), "a run that could be sorted in was not"
+
     def _ranges(self) -> LedgerRanges[EntryRun]:
         if self._unsorted:
             self._sort()

@@ -46,3 +46,9 @@ class WaitingAdds:
         """Everything; nothing waits any more."""
         adds, self._adds, self._bytes = self._adds, deque(), 0
         return adds
+
+    def check_invariants(self) -> None:
+        """Check the invariants, for tests and simulations."""
+        sizes = [add.run.size_bytes for add in self._adds if add.run is not None]
+        assert self._bytes == sum(sizes)
+        assert self._bytes <= self._bytes_max or not any(sizes[1:]), "one add alone may be larger than the bound"

@@ -94,6 +94,11 @@ class GroupCommit(Generic[T]):
         self._waiting, self._sizes, self._waiting_bytes = [], [], 0
         return items
 
+    def check_invariants(self) -> None:
+        """Check the invariants, for tests and simulations."""
+        assert len(self._sizes) == len(self._waiting)
+        assert self._waiting_bytes == sum(self._sizes)
+
     def _take(self) -> list[T]:
         """Take records in order, up to `group_bytes_max`, at least one. The rest keeps the oldest's age: due at once."""
         if self._waiting_bytes <= self._group_bytes_max:

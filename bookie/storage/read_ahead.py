@@ -83,6 +83,12 @@ class ReadAhead:
         """The log goes away."""
         self._drop([place for place in self._pieces if place[0] == log_id])
 
+    def check_invariants(self) -> None:
+        """Check the invariants, for tests and simulations."""
+        assert self._pieces_bytes == sum(len(piece) for _, piece in self._pieces.values())
+        assert self._pieces_bytes <= self._bytes_max
+        assert len(self._next) <= READERS_MAX
+
     def _drop(self, places: Sequence[Place]) -> None:
         for place in places:
             _, piece = self._pieces.pop(place, (0, b""))
