@@ -204,6 +204,17 @@ class Recovery:
             case _:
                 assert_never(event)
 
+    def check_invariants(self) -> None:
+        """Check the invariants, for tests and simulations."""
+        assert self._last >= -1
+        assert self._phase in (_Phase.FENCING, _Phase.DONE) or self._is_covered(), "a bookie could still confirm entries"
+        assert self._length is None or self._length >= 0
+        if self._phase is _Phase.READING:
+            write_set = self._quorum.write_set(self._last + 1)
+            assert self._missing.keys() | self._failed.keys() <= set(write_set)
+            assert len(self._missing) <= self._quorum.failures_max, "the entry is certainly absent"
+        assert self._phase is not _Phase.MEASURING or self._length is None
+
     def _on_fenced(self, event: Fenced) -> Sequence[Effect]:
         self._fenced[event.bookie] = None
         if self._phase is not _Phase.FENCING:

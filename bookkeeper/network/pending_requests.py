@@ -8,6 +8,7 @@ a run of answers may be for several of them, in parts anywhere in it.
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Generic, TypeVar
 
 from wire.bookie.codes import BookieCode
@@ -29,6 +30,11 @@ class Awaited:
 
     def __bool__(self) -> bool:
         return bool(self._parts)
+
+    def check_invariants(self) -> None:
+        """Check the invariants, for tests and simulations."""
+        assert all(low < high for low, high in self._parts)
+        assert all(one[1] <= other[0] for one, other in pairwise(sorted(self._parts))), "an entry is awaited once"
 
     def count_in(self, first: int, end: int) -> int:
         """Number of entries in [first, end) that are awaited."""
@@ -123,6 +129,15 @@ class PendingAdds(Generic[T]):
                 rest = _without(rest, taken)
         return self._with_done(ledger_id, adds, done)
 
+    def check_invariants(self) -> None:
+        """Check the invariants, for tests and simulations."""
+        for ledger_id, adds in self._ledgers.items():
+            assert adds, f"ledger {ledger_id} has no pending add"
+            assert not adds[0].is_done, f"an add of ledger {ledger_id} is done and was not told"
+            for add in adds:
+                if add.parts is not None:
+                    add.parts.check_invariants()
+
     def _with_done(self, ledger_id: int, adds: "deque[PendingAdd[T]]", done: "list[PendingAdd[T]]") -> "list[PendingAdd[T]]":
         while adds and adds[0].is_done:
             done.append(adds.popleft())
@@ -157,6 +172,11 @@ class PendingMix(Generic[T]):
         self._matched += size
         self.left -= size // ANSWER_BYTES
         return size // ANSWER_BYTES
+
+    def check_invariants(self) -> None:
+        """Check the invariants, for tests and simulations."""
+        assert self._matched % ANSWER_BYTES == 0
+        assert 0 <= self.left <= self.mix.count - self._matched // ANSWER_BYTES
 
     def rest(self) -> Iterator[tuple[int, int]]:
         """Ledger and entry id of those that are not answered, as long as all answers were matched."""
@@ -214,6 +234,15 @@ class PendingRead(Generic[T]):
             return False
         self.codes[entry_id] = code
         return True
+
+    def check_invariants(self) -> None:
+        """Check the invariants, for tests and simulations."""
+        self.awaited.check_invariants()
+        runs = sorted((run.first_entry_id, run.last_entry_id + 1) for run in self.runs.values())
+        assert all(self.runs[first].first_entry_id == first for first, _ in runs)
+        assert all(one[1] <= other[0] for one, other in pairwise(runs)), "an entry came once"
+        assert not any(self.awaited.count_in(first, end) for first, end in runs), "an entry that came is awaited"
+        assert not any(self.awaited.count_in(entry_id, entry_id + 1) for entry_id in self.codes)
 
     def result(self) -> EntryRun | int:
         """All that is unbroken from the first entry on, or the code of the first."""

@@ -51,3 +51,9 @@ class Quarantine:
             del self._until[bookie]
             return False
         return until is not None
+
+    def check_invariants(self) -> None:
+        """Check the invariants, for tests and simulations."""
+        assert not self._errors.keys() & self._until.keys(), "errors of a bookie in quarantine are not counted"
+        assert self._rule is not None or not (self._errors or self._until)
+        assert all(self._rule is not None and 0 < count < self._rule.errors_max for _, count in self._errors.values())

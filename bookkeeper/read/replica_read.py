@@ -52,3 +52,8 @@ class ReplicaRead:
         index = self._left.pop(0)
         self._asked[index] = None
         return (index,)
+
+    def check_invariants(self) -> None:
+        """Check the invariants, for tests and simulations."""
+        waited_for = [*self._asked, *self._left]
+        assert len(set(waited_for)) == len(waited_for), "a replica is asked once"

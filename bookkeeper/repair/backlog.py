@@ -81,6 +81,13 @@ class Backlog:
         """Time at which the next ledger is due."""
         return min((due.at for due in self._held.values()), default=None)
 
+    def check_invariants(self) -> None:
+        """Check the invariants, for tests and simulations."""
+        assert len(self._held) <= HELD_MAX
+        assert all(due.held.ledger_id == ledger_id for ledger_id, due in self._held.items())
+        assert len(self._failures) <= FAILURES_REMEMBERED_MAX
+        assert all(count > 0 for count in self._failures.values())
+
     def on_session_lost(self) -> None:
         """The locks went with the session: others have them now, or nobody."""
         self._held.clear()

@@ -59,3 +59,9 @@ class LostBookies:
         """All ledgers of those that are not there are marked."""
         self._known = set(present)
         self.due_at, self.is_wanted = None, False
+
+    def check_invariants(self) -> None:
+        """Check the invariants, for tests and simulations."""
+        assert self.due_at is None or self._known, "a bookie that is lost is known"
+        assert self.cancelled_count >= 0
+        assert self.delayed_count >= 0
