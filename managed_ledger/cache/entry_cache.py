@@ -127,6 +127,13 @@ class EntryCache:
         cached.run = _NOTHING  # its place in the queue must not keep the buffer
         self._skip_removed()
 
+    def check_invariants(self) -> None:
+        """Check the invariants, for tests and simulations."""
+        assert not self._queue or self._queue[0].ledger is not None, "the first run of the queue is cached"
+        cached = [each for each in self._queue if each.ledger is not None]
+        assert self.size_bytes == sum(each.run.size_bytes for each in cached) <= max(self.bytes_max, 0)
+        assert self.ahead_bytes >= sum(each.run.size_bytes for each in cached if each.is_ahead)
+
     def _skip_removed(self) -> None:
         """Skip removed runs: the first one in the queue is in the cache afterwards."""
         while self._queue and self._queue[0].ledger is None:
@@ -248,6 +255,18 @@ class CachedLog:
     def close(self) -> None:
         for ledger_id in list(self._ledgers):
             self.remove_ledger(ledger_id)
+
+    def check_invariants(self) -> None:
+        """Check the invariants, for tests and simulations."""
+        for ledger_id, ledger in self._ledgers.items():
+            assert ledger.runs, f"ledger {ledger_id} has no cached run"
+            last = -1
+            for first, cached in ledger.runs.items():
+                assert cached.ledger is ledger
+                assert (cached.run.ledger_id, cached.run.first_entry_id) == (ledger_id, first)
+                assert first > last, "cached runs do not overlap"
+                last = cached.run.last_entry_id
+            assert last <= ledger.last_entry_id
 
     def _fresh(self, ledger: _Ledger, run: EntryRun) -> EntryRun | None:
         """Entries before the next cached run, copied unless they are all: a part must not keep the whole buffer.

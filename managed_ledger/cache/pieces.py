@@ -39,6 +39,11 @@ class Pieces:
         _put(self._entered, end, now)
         return since is not None and now - since < self._pace_s_max
 
+    def check_invariants(self) -> None:
+        """Check the invariants, for tests and simulations."""
+        assert len(self._entered) <= PIECES_MAX
+        assert len(self._ahead) <= PIECES_MAX
+
 
 def _put(places: dict[Position, T], key: Position, value: T) -> None:
     if len(places) >= PIECES_MAX:

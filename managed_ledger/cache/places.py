@@ -73,3 +73,9 @@ class ReadingPlaces:
         """The first place at or after `minimum`."""
         index = bisect_left(self._order, minimum)
         return self._order[index] if index < len(self._order) else None
+
+    def check_invariants(self) -> None:
+        """Check the invariants, for tests and simulations."""
+        assert self._order == sorted(self._places)
+        assert all(place.readers > 0 for place in self._places.values())
+        assert len(self._order) <= PLACES_MAX

@@ -66,3 +66,10 @@ class ReadsInFlight:
 
     def _fits(self, size: int) -> bool:
         return not self.bytes_max or self.size_bytes + size <= self.bytes_max
+
+    def check_invariants(self) -> None:
+        """Check the invariants, for tests and simulations."""
+        assert self.size_bytes >= 0
+        assert self.size_bytes <= self.bytes_max or not self.bytes_max
+        assert len(self._waiting) <= self.waiting_max
+        assert not (self._waiting and self._fits(self._waiting[0].size)), "the first one waits though there is room"

@@ -203,11 +203,10 @@ class Acknowledgements(AcknowledgementsRow):
     def check_invariants(self) -> None:
         after = self.first_unacknowledged()
         assert after not in self._holes, f"{after} is acknowledged right after mark-delete {self._mark_delete}"
+        self._holes.check_invariants()
+        self._batches.check_invariants()
         for ledger_id, entry_ids in self._holes.items():
-            assert entry_ids, f"an empty bitmap of ledger {ledger_id}"
             assert Position(ledger_id, entry_ids.min()) > self._mark_delete, "a hole at or before mark-delete"
-        absent = 0 if self._holes.pages is None else self._holes.pages.absent_count
-        assert self._holes.count == absent + sum(len(entry_ids) for _, entry_ids in self._holes.items())
         for position in self._batches:
             assert not self.is_acknowledged(position), f"batch {position} is acknowledged as a whole and in part"
         assert self.backlog_entries() >= 0

@@ -86,6 +86,11 @@ class BatchIndexes:
     def clear(self) -> None:
         self._unacknowledged.clear()
 
+    def check_invariants(self) -> None:
+        """Check the invariants, for tests and simulations."""
+        assert all(bits > 0 for bits in self._unacknowledged.values()), "a batch that is wholly acknowledged is not here"
+        assert not _NO_BATCHES, "cursors without such a batch share one that is empty"
+
     def _discard(self, positions: Iterable[Position]) -> None:
         for position in list(positions):
             del self._unacknowledged[position]

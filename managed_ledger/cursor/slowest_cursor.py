@@ -57,3 +57,12 @@ class SlowestCursor:
             else:
                 heapreplace(heap, (cursor.mark_delete, heap[0][1]))
         return not heap
+
+    def check_invariants(self) -> None:
+        """Check the invariants, for tests and simulations."""
+        lowest: dict[str, Position] = {}
+        for at, (position, name) in enumerate(self._heap):
+            assert self._heap[(at - 1) // 2 if at else 0] <= (position, name), "the heap is in order"
+            lowest[name] = min(position, lowest.get(name, position))
+        for name, cursor in self._by_name.items():
+            assert lowest[name] <= cursor.mark_delete, f"cursor {name} is behind all its marks"

@@ -129,6 +129,16 @@ class Holes(HolesRow):
         self.count = 0
         self._dissolve()
 
+    def check_invariants(self) -> None:
+        """Check the invariants, for tests and simulations."""
+        assert not _NO_LEDGERS, "cursors without holes share one that is empty"
+        assert not NONE
+        assert all(self._by_ledger.values()), "an empty bitmap"
+        absent = 0 if self.pages is None else self.pages.absent_count
+        assert self.count == absent + sum(map(len, self._by_ledger.values()))
+        if self.pages is not None:
+            self.pages.check_invariants()
+
     # segments
 
     def restore_segments(self, stored: Sequence[StoredSegment]) -> None:

@@ -64,3 +64,7 @@ class HoleCache:
                 refused.append((owner, start, weight))
         for owner, start, weight in refused:
             self.used(owner, start, weight)
+
+    def check_invariants(self) -> None:
+        """Check the invariants, for tests and simulations."""
+        assert self.size_bytes == sum(self._used.values())

@@ -5,6 +5,7 @@ Kept between saves, so that a save packs what it writes and copies the rest as b
 
 import struct
 from bisect import bisect_left
+from itertools import pairwise
 
 from wire.position import Position
 
@@ -47,6 +48,11 @@ class MarkerRows:
         twin = MarkerRows()
         twin._starts, twin.packed = self._starts.copy(), self.packed.copy()
         return twin
+
+    def check_invariants(self) -> None:
+        """Check the invariants, for tests and simulations."""
+        assert len(self.packed) == len(self._starts) * ROW.size
+        assert all(one < other for one, other in pairwise(self._starts))
 
     def _has(self, start: Position, place: int) -> bool:
         return place < len(self._starts) and self._starts[place] == start

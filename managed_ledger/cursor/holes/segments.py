@@ -339,6 +339,21 @@ class HolePages:
         for ledger_id, entry_ids in parts(self._unsaved, span).items():
             segment.added.setdefault(ledger_id, BitMap()).update(entry_ids)
 
+    def check_invariants(self) -> None:
+        """Check the invariants, for tests and simulations."""
+        segments: Mapping[Position, Segment] = self._segments
+        assert all(segment.start == start for start, segment in segments.items())
+        assert self._first is self._segments.peekitem(0)[1]
+        absent = [segment for segment in segments.values() if not segment.is_resident]
+        assert self.absent == len(absent)
+        assert all(segment.entry_id >= 0 for segment in absent), "a segment is neither in memory nor stored"
+        assert self.wanted.keys() <= {segment.start for segment in absent}
+        entryless = {start for start, segment in segments.items() if segment.entry_id < 0}
+        assert self._entryless.keys() == entryless
+        assert len(self._rows) == len(segments) - len(entryless)
+        assert self._range_sum == sum(segment.ranges for segment in segments.values())
+        self._rows.check_invariants()
+
     # segments by place
 
     def _containing(self, position: Position) -> Segment:
