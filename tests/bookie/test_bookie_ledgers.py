@@ -1,7 +1,10 @@
 """Ledgers as a bookie knows them: keys, fences, tombstones, and which of these are stored."""
 
 from bookie.ledgers import TOMBSTONE_MS, Ledgers, LedgerState
+from tests.invariants import checked_after_each_step
 from wire.bookie.codes import BookieCode
+
+checked_machines = checked_after_each_step(Ledgers)
 
 A, B = b"a", b"b"
 

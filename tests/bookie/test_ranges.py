@@ -7,6 +7,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bookie.ranges import NO_ENTRY, Ranges
+from tests.invariants import checked_after_each_step
+
+checked_machines = checked_after_each_step(Ranges)
 
 
 @dataclass(frozen=True)

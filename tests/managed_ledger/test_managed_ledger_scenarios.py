@@ -10,10 +10,14 @@ from managed_ledger.contract import (
     ManagedLedgerFenced,
     ManagedLedgerNotFound,
 )
+from managed_ledger.ledgers.sequence import LedgerSequence
 from managed_ledger.managed_ledger_driver import StoredManagedLedger
+from tests.invariants import checked_after_each_step
 
 from .fake_ledgers import batch
 from .ledger_world import MANY, NAME, World, append, append_each, numbers, read_all, run, small
+
+checked_machines = checked_after_each_step(LedgerSequence)
 
 
 def test_a_topic_without_entries_costs_one_metadata_write_and_no_ledger() -> None:

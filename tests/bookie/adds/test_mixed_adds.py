@@ -4,11 +4,19 @@ import asyncio
 
 import pytest
 
+from bookie.adds.memtable import Memtable
+from bookie.adds.waiting_adds import WaitingAdds
 from bookie.journal.format_v1 import LedgerFenced
+from bookie.journal.group_commit import GroupCommit
+from bookie.ledgers import Ledgers
+from bookie.storage.index import Index
 from tests.bookie.machines import Machine, on_machine
 from tests.bookie.runs import KEY, entries_of, mixed, sealed
+from tests.invariants import checked_after_each_step
 from wire.bookie.codes import BookieCode, BookieError, NotAsOne
 from wire.run import EntryRun
+
+checked_machines = checked_after_each_step(Memtable, WaitingAdds, Ledgers, GroupCommit, Index)
 
 
 async def with_ledgers(machine: Machine, *ledger_ids: int) -> None:

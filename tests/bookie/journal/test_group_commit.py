@@ -4,6 +4,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bookie.journal.group_commit import GroupCommit, WaitUntil, Write
+from tests.invariants import checked_after_each_step
+
+checked_machines = checked_after_each_step(GroupCommit)
 
 
 def machine(group_bytes: int = 100, group_bytes_max: int = 200, wait: float = 1.0) -> GroupCommit[str]:

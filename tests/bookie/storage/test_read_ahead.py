@@ -9,8 +9,11 @@ from bookie.storage.read_ahead import READERS_MAX, ReadAhead
 from bookie.storage.span import Span
 from tests.bookie.runs import entries_of, sealed
 from tests.bookie.storage.test_log_reader import OFFSET, OneFile
+from tests.invariants import checked_after_each_step
 from wire.run import EntryRun
 from wire.run_parts import join
+
+checked_machines = checked_after_each_step(ReadAhead)
 
 SIZE, COUNT, BATCH = 1000, 1000, 100
 

@@ -7,7 +7,7 @@ import pytest
 from bookie.adds.memtable import Memtable, cost_bytes
 from bookie.journal.format_v1 import FENCE_KIND, LedgerFenced, encode_frame
 from bookie.ledgers import LedgerState
-from bookie.ranges import Ranges
+from bookie.ranges import LedgerRanges, Ranges
 from bookie.reads.reading import pick_tables
 from bookie.storage import block_v1, files_v1, log_reader
 from bookie.storage.block_v1 import DamagedBlock, decode_table, encode_block, entry_count, plan_blocks
@@ -19,7 +19,10 @@ from bookie.storage.span import Span
 from tests.bookie.runs import sealed
 from tests.bookie.storage.test_log_reader import OneFile
 from tests.bookie.storage.test_read_ahead import World
+from tests.invariants import checked_after_each_step
 from tests.simulation import worlds
+
+checked_machines = checked_after_each_step(LedgerRanges, Index)
 
 
 @pytest.mark.parametrize("size", [90, 150, 250, 400, 600, 1500])

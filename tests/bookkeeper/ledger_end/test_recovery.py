@@ -8,7 +8,10 @@ from hypothesis import strategies as st
 
 from bookkeeper.ledger_end.recovery import Fenced, FenceFailed, GiveUp, Read, Recovery
 from bookkeeper.write.quorum_tracker import Quorum
+from tests.invariants import checked_after_each_step
 from wire.bookie.codes import BookieCode
+
+checked_machines = checked_after_each_step(Recovery)
 
 QUORUMS = st.sampled_from(
     [

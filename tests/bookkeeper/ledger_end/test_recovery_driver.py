@@ -4,6 +4,7 @@ import asyncio
 
 import pytest
 
+from bookkeeper.ledger_end.recovery import Recovery
 from bookkeeper.ledger_metadata.codec import (
     LedgerMetadata,
     LedgerState,
@@ -17,9 +18,12 @@ from bookkeeper.ledgers import LedgerError, LedgerFenced, LedgerUnreadable, Ledg
 from metadata.store import Put
 from tests.bookkeeper.fake_bookies import Cluster, batch, offsets_of, payloads_of, run, settle
 from tests.bookkeeper.write.test_ledger_schedules import World, ticks
+from tests.invariants import checked_after_each_step
 from wire.bookie.codes import BookieCode
 from wire.bookie.digests import HEADER_BYTES, DigestType, seal
 from wire.run import EntryBatch, EntryRun
+
+checked_machines = checked_after_each_step(Recovery)
 
 
 async def written(cluster: Cluster, *payloads: bytes) -> LedgerWriter:

@@ -11,13 +11,17 @@ from hypothesis import strategies as st
 from bookkeeper.network.link import AWAY, Add
 from bookkeeper.network.link_version2 import Version2Link
 from bookkeeper.network.network_bookie import NetworkBookie
+from bookkeeper.network.pending_requests import PendingAdds, PendingMix
 from ports.network.read_buffer import SharedRoom
 from tests.bookie.runs import KEY, entries_of, mixed, sealed
 from tests.bookie.server.client import Served, served
 from tests.bookkeeper.network.test_link import Writes
+from tests.invariants import checked_after_each_step
 from tests.wire.bookie.bookie_samples import answer
 from wire.bookie.codes import BookieCode, BookieError, NotAsOne
 from wire.run import EntryMix
+
+checked_machines = checked_after_each_step(PendingAdds, PendingMix)
 
 PLACES = [(1, 5), (2, 0), (1, 6), (3, 9), (4, 4), (2, 1)]
 

@@ -5,11 +5,15 @@ import asyncio
 from bookkeeper.network import network_bookie
 from bookkeeper.network.link import AWAY
 from bookkeeper.network.network_bookie import NetworkBookie
+from bookkeeper.network.pending_requests import PendingRead
 from ports.network.read_buffer import SharedRoom
 from tests.bookie.runs import KEY, sealed
 from tests.bookie.server.client import Served
 from tests.bookkeeper.network.test_network_bookie import VERSIONS, Speaker, code_of, over_the_network
+from tests.invariants import checked_after_each_step
 from tests.simulation.worlds import run as on_loop
+
+checked_machines = checked_after_each_step(PendingRead)
 
 
 def test_how_much_is_asked_for_goes_by_the_entries_of_that_ledger() -> None:

@@ -6,7 +6,10 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bookkeeper.network.pending_requests import PendingAdd, PendingAdds
+from bookkeeper.network.pending_requests import Awaited, PendingAdd, PendingAdds
+from tests.invariants import checked_after_each_step
+
+checked_machines = checked_after_each_step(Awaited, PendingAdds)
 
 
 @given(st.permutations(range(12)), st.integers(0, 11))

@@ -18,7 +18,10 @@ from metadata.memory import MemoryStore
 from metadata.store import Put
 from tests.bookkeeper.fake_bookies import Cluster, FixedClock, batch, run, settle
 from tests.bookkeeper.write.test_ledger_ensembles import metadata_of
+from tests.invariants import checked_after_each_step
 from wire.bookie.codes import BookieCode
+
+checked_machines = checked_after_each_step(Quarantine)
 
 
 def racks_in(ensemble: Sequence[str], write_quorum: int, place_of: dict[str, str]) -> int:

@@ -18,9 +18,12 @@ from bookkeeper.read.replica_read import ReplicaRead, read_sequence
 from metadata.memory import MemoryStore
 from tests.bookkeeper.fake_bookies import Cluster, FakeBookie, FixedClock, batch, payloads_of, run
 from tests.bookkeeper.write.test_ledger_ensembles import metadata_of
+from tests.invariants import checked_after_each_step
 from tests.simulation.worlds import run as on_loop
 from wire.bookie.codes import BookieCode
 from wire.run import EntryRun
+
+checked_machines = checked_after_each_step(ReplicaRead)
 
 
 @given(st.lists(st.sampled_from(["late", "fail"]), max_size=20), st.integers(1, 5))

@@ -26,6 +26,9 @@ from bookkeeper.repair.rate import ByteRate
 from bookkeeper.repair.spread import could_spread_more
 from bookkeeper.repair.underreplication.tree import HeldLedger
 from bookkeeper.write.quorum_tracker import Quorum
+from tests.invariants import checked_after_each_step
+
+checked_machines = checked_after_each_step(LostBookies, Backlog)
 
 A, B, C, D = "a:1", "b:1", "c:1", "d:1"
 OPEN = LedgerMetadata(3, 2, 2, (Segment(0, (A, B, C)), Segment(10, (A, B, D))))

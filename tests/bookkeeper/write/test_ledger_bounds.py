@@ -13,11 +13,15 @@ from bookkeeper.ledger_metadata.codec import LedgerState
 from bookkeeper.ledgers import LedgerBusy, LedgerClosed, LedgerError
 from bookkeeper.placement.candidates import Candidates
 from bookkeeper.write import counted_adds, replicated_adds
+from bookkeeper.write.replicated_adds import ReplicatedAdds
 from metadata.memory import MemoryStore
 from tests.bookkeeper.fake_bookies import Cluster, FakeBookie, FixedClock, batch, payloads_of, run, settle
 from tests.bookkeeper.write.test_ledger_ensembles import members, metadata_of
+from tests.invariants import checked_after_each_step
 from tests.simulation.worlds import run as on_loop
 from wire.bookie.codes import BookieCode
+
+checked_machines = checked_after_each_step(ReplicatedAdds)
 
 
 async def client_of(cluster: Cluster, **changes: Any) -> BookKeeper:

@@ -15,11 +15,15 @@ from bookkeeper.ledger_metadata.codec import (
 from bookkeeper.ledger_metadata.paths import ledger_path
 from bookkeeper.ledgers import LedgerError, LedgerFenced
 from bookkeeper.settings import BookKeeperSettings
+from bookkeeper.write.replicated_adds import ReplicatedAdds
 from metadata.memory import MemoryStore
 from metadata.store import ANY_VERSION, OutcomeUnknown, Stat
 from tests.bookkeeper.fake_bookies import Cluster, FakeBookie, FixedClock, batch, payloads_of, run, settle
+from tests.invariants import checked_after_each_step
 from wire.bookie.codes import BookieCode, BookieError
 from wire.run import EntryRun
+
+checked_machines = checked_after_each_step(ReplicatedAdds)
 
 
 def metadata_of(cluster: Cluster, ledger_id: int) -> LedgerMetadata:

@@ -14,11 +14,15 @@ from bookkeeper.settings import BookKeeperSettings
 from bookkeeper.write import together
 from bookkeeper.write.counted_adds import CountedAdds, Route
 from bookkeeper.write.parts import Part
+from bookkeeper.write.replicated_adds import ReplicatedAdds
 from metadata.memory import MemoryStore, SharedTree
 from simulation.world.clock import SimClock
 from tests.bookie.machines import Machine, on_machine
 from tests.bookkeeper.fake_bookies import payloads_of
+from tests.invariants import checked_after_each_step
 from wire.run import EntryBatch, EntryMix, EntryRun, batch_of
+
+checked_machines = checked_after_each_step(ReplicatedAdds)
 
 
 class Owner:

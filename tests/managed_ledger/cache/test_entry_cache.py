@@ -12,6 +12,7 @@ from managed_ledger.cache import entry_cache, places
 from managed_ledger.cache.entry_cache import CachedLog, EntryCache
 from managed_ledger.cache.pieces import Pieces
 from managed_ledger.cache.places import ReadingPlaces
+from tests.invariants import checked_after_each_step
 from tests.wire.frame_samples import stored
 from wire.kernels.entries import first_damaged, seal
 from wire.position import Position
@@ -19,6 +20,8 @@ from wire.run import EntryRun
 from wire.run_parts import cut, join
 
 from ..fake_ledgers import batch, payloads
+
+checked_machines = checked_after_each_step(EntryCache, CachedLog, ReadingPlaces, Pieces)
 
 MANY = 1 << 30
 

@@ -7,14 +7,20 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from managed_ledger.cache.entry_cache import CachedLog, EntryCache
+from managed_ledger.cache.pieces import Pieces
 from managed_ledger.cache.places import ReadingPlaces
+from managed_ledger.cache.reads_in_flight import ReadsInFlight
 from managed_ledger.contract import EARLIEST, ManagedLedgerError
 from managed_ledger.managed_ledger_driver import StoredManagedLedger
 from managed_ledger.read import read_driver
+from tests.invariants import checked_after_each_step
 from wire.position import Position
 
 from ..fake_ledgers import payloads
 from ..ledger_world import MANY, World, append_each, numbers, run, small, trimming
+
+checked_machines = checked_after_each_step(EntryCache, CachedLog, ReadingPlaces, Pieces, ReadsInFlight)
 
 STEP_S = 0.01
 

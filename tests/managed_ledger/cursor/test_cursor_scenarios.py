@@ -6,9 +6,13 @@ import pytest
 from pyroaring import BitMap
 
 from managed_ledger.contract import EARLIEST, LATEST
+from managed_ledger.cursor.acknowledgements import Acknowledgements
+from tests.invariants import checked_after_each_step
 
 from ..ledger_world import World, append_each, read_all, run, trimming
 from .cursor_steps import with_cursor
+
+checked_machines = checked_after_each_step(Acknowledgements)
 
 
 def test_a_part_of_a_batch_acknowledged_before_a_crash_is_not_forgotten() -> None:

@@ -35,6 +35,7 @@ def test_it_is_the_least_mark_of_all_cursors(steps: list[tuple[str, int, int]]) 
             old, cursors[name].mark_delete = cursors[name].mark_delete, at
             if at < old:
                 slowest.noted(name)
+        slowest.check_invariants()
         assert slowest.mark() == min((cursor.mark_delete for cursor in cursors.values()), default=None)
 
 
@@ -61,10 +62,13 @@ def test_each_of_many_that_leave_costs_a_look_or_two() -> None:
 
 
 def test_a_cursor_that_goes_to_and_fro_leaves_no_heap_behind() -> None:
-    cursors = {"fast": Cursor(Position(0, 0)), "slow": Cursor(Position(0, 0))}
+    cursors: dict[str, Cursor] = {}
     slowest = SlowestCursor(cursors)
-    slowest.noted("slow")
+    for name in ("fast", "slow"):
+        cursors[name] = Cursor(Position(0, 0))
+        slowest.noted(name)
     for number in range(10_000):
         cursors["fast"].mark_delete = Position(1, number % 7)
         slowest.noted("fast")
     assert len(slowest._heap) < 100
+    slowest.check_invariants()

@@ -14,12 +14,15 @@ from managed_ledger.cursor.holes.segment_save import Segment
 from managed_ledger.cursor.holes.segments import HolePages
 from managed_ledger.errors import ManagedLedgerError
 from simulation.world.loop import SimulationFailure
+from tests.invariants import checked_after_each_step
 
 from ...ledger_world import run, small
 from ..cursor_steps import with_cursor
 from .segment_model import tiny
 from .segment_schedule import play
 from .test_segment_crashes import ENTRIES, acknowledge, acknowledged, durable, many, some_more, world_of
+
+checked_machines = checked_after_each_step(HoleCache)
 
 SCHEDULES = int(os.environ.get("INTERPULSE_SCHEDULES", "2500")) // 25
 """With INTERPULSE_SCHEDULES=50000, as for the pure machine, 2,000."""

@@ -10,13 +10,17 @@ from sortedcontainers import SortedDict
 from managed_ledger.cursor.acknowledgements import Acknowledgements
 from managed_ledger.cursor.holes.segment_cache import HoleCache
 from managed_ledger.cursor.holes.segment_format_v1 import EntryKind, Span, encode_segment
+from managed_ledger.cursor.holes.segment_rows import MarkerRows
 from managed_ledger.cursor.holes.segment_save import Write
 from managed_ledger.cursor.holes.segment_spans import FIRST, containers
 from managed_ledger.cursor.holes.segments import HolePages
 from managed_ledger.cursor.recovery import CursorRecovery, NothingFound, ReadBack
 from managed_ledger.cursor.state import CursorState, StoredSegment
 from managed_ledger.ledgers.sequence import LedgerSequence
+from tests.invariants import checked_after_each_step
 from wire.position import Position
+
+checked_machines = checked_after_each_step(HoleCache, HolePages, MarkerRows)
 
 
 def stored(*starts: tuple[int, int]) -> HolePages:
