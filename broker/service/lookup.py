@@ -59,8 +59,8 @@ class Lookup:
         return found or Answer(address_for(listener, self.advertised, self._listeners))
 
     def heir(self, topic: TopicName) -> Advertised | None:
-        """Returns the next owner of a topic whose clients are sent away, if it is known. None where listeners are configured:
-        a client names its listener in lookups only."""
+        """Returns the next owner of a topic whose clients are disconnected, if it is known. None where listeners are
+        configured: a client names its listener in lookups only."""
         return None if self._listeners else self.owners.heir(topic)
 
     def serves(self, topic: TopicName) -> bool:

@@ -1,4 +1,4 @@
-"""BrokerSettings: what the broker service reads from the configuration. Keys are Apache's."""
+"""BrokerSettings: settings of the broker service. Keys are Apache's."""
 
 from dataclasses import dataclass
 
@@ -30,7 +30,7 @@ class BrokerSettings:
     max_topics_per_namespace: int = 0
     """Topics that one namespace may have, system topics apart; each partition counts."""
     enable_persistent_topics: bool = True
-    """Whoever asks for a topic of a kind that is not served is refused."""
+    """Requests for topics of a kind that is not served are refused."""
     enable_non_persistent_topics: bool = True
     """False: a topic that is not persistent is refused."""
     max_num_partitions_per_partitioned_topic: int = 0
@@ -40,17 +40,17 @@ class BrokerSettings:
     max_concurrent_topic_load_request: int = 5000
     """Topics that are opened at the same time; more wait."""
     topic_load_timeout_seconds: int = 60
-    """How long opening a topic may take before its client is told that it failed."""
+    """Time to open a topic, after which its client gets a failure."""
     broker_delete_inactive_topics_frequency_seconds: int = 60
     """How often is looked; which topics and when, their policies say."""
     broker_delete_inactive_partitioned_topic_metadata_enabled: bool = False
-    """A partitioned topic whose last partition was deleted because nobody used it is deleted, too."""
+    """A partitioned topic whose last partition was deleted as unused is deleted, too."""
     retention_check_interval_in_seconds: int = 120
     """How often ledgers are looked for that nothing keeps any more."""
     message_expiry_check_interval_in_minutes: int = 5
     """How often messages are looked for that are older than their topic's time to live."""
     subscription_expiry_check_interval_in_minutes: int = 5
-    """How often subscriptions are looked for that nobody has used for subscriptionExpirationTimeMinutes."""
+    """Time between two looks for subscriptions unused for subscriptionExpirationTimeMinutes."""
     broker_service_compaction_monitor_interval_in_seconds: int = 60
     """How often topics are looked for that are to be compacted."""
     backlog_quota_check_enabled: bool = True
@@ -62,9 +62,9 @@ class BrokerSettings:
     subscription_pattern_max_length: int = 50
     """Characters that such a pattern may have."""
     enable_broker_topic_list_watcher: bool = True
-    """Clients that subscribe to a pattern are told of new and deleted topics; else they ask from time to time."""
+    """Clients that subscribe to a pattern are notified of new and deleted topics; otherwise they ask from time to time."""
     is_schema_validation_enforced: bool = False
-    """Whoever brings no schema may not publish to a topic that has one."""
+    """Producers without a schema may not publish to a topic that has one."""
     schema_compatibility_strategy: str = Strategy.FULL
     """Which new schema a topic accepts, where no policy says otherwise; UNDEFINED is FULL."""
     system_topic_schema_compatibility_strategy: str = Strategy.ALWAYS_COMPATIBLE
@@ -84,7 +84,7 @@ class BrokerSettings:
     force_delete_namespace_allowed: bool = False
     """A namespace may be deleted with all its topics."""
     status_file_path: str | None = None
-    """`/status.html` says OK only while this file is there, so that a load balancer can be told to leave. None: always."""
+    """`/status.html` answers OK only while this file exists, so that a load balancer can be made to leave. None: always."""
 
     def __post_init__(self) -> None:
         for strategy in (self.schema_compatibility_strategy, self.system_topic_schema_compatibility_strategy):

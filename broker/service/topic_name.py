@@ -125,12 +125,12 @@ class TopicName:
 
     @property
     def is_written_by_brokers(self) -> bool:
-        """A log of its namespace: what is not compacted is kept, and what is, by its keys, is enough."""
+        """Whether it is a log of its namespace: uncompacted messages are kept, and the compacted ones, by key, are enough."""
         return self.local_name in _SYSTEM_LOCAL_NAMES
 
     @property
     def is_of_transactions(self) -> bool:
-        """A log that transactions keep, or what says who their coordinators are: nobody opens it as a topic
+        """Whether it is a log of transactions, or the topic that names their coordinators: it is never opened as a topic
         (SystemTopicNames.isTransactionInternalName)."""
         return str(self).startswith(_TRANSACTION_BEGINNINGS) or self.local_name.endswith("__transaction_pending_ack")
 
@@ -139,8 +139,9 @@ class TopicName:
 
 
 def path_excluding(managed_ledger_name: str) -> str | None:
-    """Returns the path of the partitioned topic whose existence excludes a topic with this log. None of the system's own
-    topics: what an Apache broker made with partitions of these is read and written without them here."""
+    """Returns the path of the partitioned topic whose existence excludes a topic with this log. None for the system's own
+    topics: those that an Apache broker made with partitions are read and written without them here.
+    """
     local_name = managed_ledger_name.rpartition("/")[2]
     return None if local_name in _SYSTEM_LOCAL_NAMES else f"{_PARTITIONED}{managed_ledger_name}"
 

@@ -1,8 +1,7 @@
-"""TopicSchemas: what a topic says to a schema that a producer, a consumer or an operator brings.
+"""TopicSchemas: a topic's verdict on a schema that a producer, a consumer or an operator brings, as Apache's
+AbstractTopic.addSchema and PersistentTopic.addSchemaIfIdleOrCheckCompatible.
 
-As Apache's AbstractTopic.addSchema and PersistentTopic.addSchemaIfIdleOrCheckCompatible.
-
-Owns which strategy holds where (topic before namespace before broker), and what somebody without a schema may do. The schemas
+Owns the choice of the strategy (topic before namespace before broker), and the rules for clients without a schema. The schemas
 are the registry's. Refusals are BrokerError(INCOMPATIBLE_SCHEMA), which clients take as final.
 """
 
@@ -87,7 +86,7 @@ class TopicSchemas:
             return await self.registry.ledgers(schema_id(topic))
 
     async def for_consumer(self, topic: TopicName, schema: SchemaData | None, *, is_in_use: bool) -> None:
-        """`is_in_use`: it has messages, producers or consumers. Otherwise the first who comes says what the schema is."""
+        """`is_in_use`: it has messages, producers or consumers. Otherwise the first client decides the schema."""
         if schema is None or schema.type is SchemaType.AUTO_CONSUME or topic.is_system:
             return
         strategy = await self.strategy(topic)

@@ -35,7 +35,7 @@ class TopicLoading:
         return await self.load(topic, may_create, put_in_force_on_system)
 
     async def load_heartbeat(self, put_in_force: PutInForce) -> Topic:
-        """Returns the topic of this broker's health check. Its namespace does not exist in metadata."""
+        """Returns the topic of this broker's health check. The topic's namespace does not exist in metadata."""
         topic = heartbeat_topic(self._lookup.advertised)
         return await self._catalogue.loaded.load(topic, partial(self._open, topic, True, put_in_force))
 

@@ -1,9 +1,9 @@
-"""LoadBoard: the reports of all brokers, in the metadata, and the wishes of who is to serve a bundle next.
+"""LoadBoard: the reports of all brokers, in the metadata, and the wished next owners of bundles.
 
 A report is LocalBrokerData's changing half and the histories of the broker's bundles. It is a node of its own beside the one
-under /loadbalance/brokers, which must not change while the broker lives (`members`), and is of no account without that one.
-An Apache broker beside ours writes its load into that one, and no histories: what its bundles do now stands for those.
-Owns a cache of what others reported, which watches empty.
+under /loadbalance/brokers, which must not change while the broker lives (`members`), and does not count without that one. An
+Apache broker beside ours writes its load into that one, and no histories: the current load of its bundles replaces them. Owns a
+cache of other brokers' reports, which watches empty.
 """
 
 import json
@@ -21,7 +21,7 @@ from .loads import BrokerLoad, BundleHistory, decode_history, decode_load, encod
 REPORTS = "/loadbalance/load-reports"
 DESTINATIONS = "/loadbalance/destinations"
 BUNDLE_DATA = "/loadbalance/bundle-data"
-"""Apache's BundleData, below it by bundle: what the next owner begins with."""
+"""Apache's BundleData, below it by bundle: the next owner's first values."""
 HISTORIES = "bundleData"
 WISH_MS = 60_000
 """How long a wish counts: the bundle is given up, and asked for again, within that time."""

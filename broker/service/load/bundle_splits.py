@@ -1,6 +1,5 @@
-"""BundleSplits: splits a bundle of this broker as it is asked to, by an operator or because the bundle is too much.
-
-Owns nothing: which topics there are and what they do the service says, that the owner stays the owner is `Owners.split`'s part.
+"""BundleSplits: splits a bundle of this broker, for an operator or because of its load. Owns nothing: the service gives the
+topics and their load, `Owners.split` keeps the owner.
 """
 
 from collections.abc import Sequence
@@ -89,7 +88,7 @@ class BundleSplits:
         return elsewhere
 
     async def _held(self, bundle: Bundle | None, topics: Sequence[TopicName]) -> list[TopicLoad]:
-        """The loads of the topics in the bundle; none where it is no bundle. In slices."""
+        """The loads of the topics in the bundle, in slices; none for an unknown bundle."""
         if bundle is None:
             return []
         return [self._load_of(topic) async for topic in in_slices(topics, NAMES_PER_SLICE) if bundle.covers(topic)]

@@ -1,7 +1,7 @@
-"""LoadLeader: one broker of the cluster is elected to say which bundles leave brokers that do too much (Apache: LeaderBroker).
+"""LoadLeader: one broker of the cluster is elected to choose the bundles that leave overloaded brokers (Apache: LeaderBroker).
 
-Owns the place in the election and, while it has won, averaged usages and when each bundle was moved. Who is the leader matters
-for nothing else; with two for a moment, or none, bundles are moved once too often, or not.
+Owns the place in the election and, while it has won, averaged usages and the time of each bundle's last move. The leader has no
+other task; with two for a moment, or none, bundles are moved once too often, or not.
 """
 
 import asyncio
@@ -98,7 +98,7 @@ class LoadLeader:
         await self._claim.close()
 
     async def shed(self) -> list[Move]:
-        """One round: what was moved. MetadataError."""
+        """Performs one round, and returns the moves. MetadataError."""
         reports = await self._board.reports(await self._members.ids())
         loads = {broker: report.load for broker, report in reports.items()}
         self._average(loads)

@@ -1,6 +1,6 @@
-"""LoadDriver: what a broker of a cluster does about load, to start and stop at once: reports, splits, and, if elected, moves.
+"""LoadDriver: a cluster broker's work on load, started and stopped together: reports, splits, and, if elected, moves.
 
-Owns the tasks. Whom lookups choose is `choosing`'s part, from the same board.
+Owns the tasks. `choosing` chooses brokers for lookups, from the same board.
 """
 
 import asyncio
@@ -50,8 +50,9 @@ class LoadDriver:
         return self._leader.leader()
 
     async def apaches_leader(self) -> str:
-        """The web address of the leader when that is a broker of Apache's, which keeps what was wished for in its memory and so
-        has to hear of it; else empty. MetadataError."""
+        """The web address of the leader if that is a broker of Apache's, which keeps wishes in its memory and therefore has
+        to be notified; else empty. MetadataError.
+        """
         leader = self.leader()
         broker = leader.get("brokerId", "")
         report = (await self._board.reports([broker])).get(broker) if broker else None

@@ -1,6 +1,6 @@
 """Load of a broker and of its bundles, as values and as Apache writes them (LocalBrokerData, BundleData). Pure.
 
-Rates are messages per second, throughput is bytes per second. Usage is a share from 0 to 1 of what the machine can.
+Rates are messages per second, throughput is bytes per second. Usage is a share from 0 to 1 of the machine's capacity.
 """
 
 import json

@@ -29,8 +29,9 @@ log = logging.getLogger(__name__)
 
 
 class LoadReporter:
-    """`run` until cancelled. `bundle_of` gives the bundle of a topic that is served here, as far as known; `on_look` hears of
-    each look at the bundles, before it is reported."""
+    """`run` until cancelled. `bundle_of` gives the bundle of a topic that is served here, as far as known; `on_look` is
+    called at each look at the bundles, before the report.
+    """
 
     def __init__(
         self,
@@ -101,7 +102,7 @@ class LoadReporter:
         return found
 
     async def hand_over(self, bundle: Bundle) -> None:
-        """The bundle is given up: what is known of it is there for the next owner. Never fails."""
+        """The bundle is released: its history is stored for the next owner. Never fails."""
         history = self._histories.pop(str(bundle), None)
         if history is None or not history.long.samples:
             return
@@ -112,7 +113,7 @@ class LoadReporter:
             log.warning(line("a bundle goes without its history", bundle=bundle, reason=error or "no answer in time"))
 
     async def _take_up(self, load: BrokerLoad) -> None:
-        """Reads the histories of bundles that are new here. What cannot be read is as good as none."""
+        """Reads the histories of bundles that are new here. An unreadable history counts as none."""
         for name in [name for name in load.bundles if name not in self._histories]:
             try:
                 self._histories[name] = await self._board.history(name) or BundleHistory()

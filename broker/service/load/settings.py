@@ -1,4 +1,4 @@
-"""LoadSettings: what the load manager reads from the configuration. Keys and defaults are Apache's."""
+"""LoadSettings: settings of the load manager. Keys and defaults are Apache's."""
 
 from dataclasses import dataclass
 
@@ -32,7 +32,9 @@ class LoadSettings:
     load_balancer_shedding_enabled: bool = True
     """Bundles are moved away from brokers that are used more than others."""
     load_balancer_load_shedding_strategy: str = THRESHOLD_SHEDDER
-    """How the leader chooses what an overloaded broker gives up: ThresholdShedder or TransferShedder, Apache's class names."""
+    """The leader's choice of the bundles that leave an overloaded broker: ThresholdShedder or TransferShedder, Apache's
+    class names.
+    """
     load_balancer_shedding_interval_minutes: int = 1
     """How often the leader looks for such brokers."""
     load_balancer_shedding_grace_period_minutes: int = 30
@@ -66,11 +68,11 @@ class LoadSettings:
     failure_domains_enabled: bool = False
     """Namespaces of one anti-affinity group are spread over failure domains, and not over brokers alone."""
     load_balancer_resource_quota_update_interval_minutes: int = 15
-    """How often the history of a bundle is written for whoever serves it next, beside when it is given up."""
+    """Time between two writes of a bundle's history for its next owner, beside the one at its release."""
     supported_namespace_bundle_split_algorithms: tuple[str, ...] = (*ALGORITHMS, SPECIFIED)
     """Ways of splitting that may be asked for."""
     default_namespace_bundle_split_algorithm: str = "range_equally_divide"
-    """The way in which a bundle is split where nobody says another one."""
+    """The algorithm of a split that names none."""
 
     def __post_init__(self) -> None:
         known = (*ALGORITHMS, SPECIFIED)

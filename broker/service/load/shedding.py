@@ -1,9 +1,9 @@
-"""Shedding: which bundles leave brokers that do more than their part. Pure.
+"""Shedding: bundles that leave brokers with more than their share. Pure.
 
 ThresholdShedder: a broker whose usage is more than so many points above the mean gives bundles away, those with the most
-traffic first, until what it has given is what it was above. TransferShedder: from the most to the least used, until these
-differ no more than the target, each bundle with its new owner. Both as Apache's of these names, on a usage that is averaged.
-Unlike there, what a broker gives away is the share of its traffic that its surplus is of its usage, not of a full machine.
+traffic first, until they make up the excess. TransferShedder: from the most to the least used, until these differ no more than
+the target, each bundle with its new owner. Both as Apache's of these names, on a usage that is averaged. Unlike there, a broker
+gives away the share of its traffic that its surplus is of its usage, not of a full machine.
 """
 
 from collections.abc import Callable, Collection, Iterator, Mapping
@@ -13,7 +13,9 @@ from wire.record import record
 from .loads import BrokerLoad
 
 Homes = Callable[[str], Collection[str]]
-"""Of a bundle: the brokers that may have it (`rules`). What nobody else may have stays; it is sent to nobody who may not."""
+"""The brokers that may have a bundle (`rules`). A bundle that no other broker may have stays; none goes to a broker that
+may not have it.
+"""
 
 MIN_THROUGHPUT = 10 * (1 << 20)
 """Bytes per second that are worth a move (loadBalancerBundleUnloadMinThroughputThreshold)."""
@@ -21,7 +23,7 @@ MIN_THROUGHPUT = 10 * (1 << 20)
 
 @record(frozen=True, slots=True)
 class Move:
-    """A bundle that is to leave `source`; for `destination`, or whoever is chosen when it is asked for next."""
+    """A bundle that is to leave `source`; for `destination`, or the broker chosen at the next lookup."""
 
     bundle: str
     source: str

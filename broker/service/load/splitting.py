@@ -42,7 +42,7 @@ class SplitRule:
 
 @dataclass(frozen=True, slots=True)
 class TopicLoad:
-    """One topic of the bundle: where it is in the hash space, and what it does."""
+    """One topic of the bundle: its place in the hash space, and its load."""
 
     hash: int
     msg_rate: float
@@ -50,7 +50,7 @@ class TopicLoad:
 
 
 def in_two(bundle: Bundle, topics: Sequence[TopicLoad]) -> list[int]:
-    """range_equally_divide: in the middle, whatever is in it."""
+    """range_equally_divide: in the middle, independently of its topics."""
     middle = bundle.low + (bundle.high - bundle.low) // 2
     if not bundle.low < middle < bundle.high:
         raise CannotSplit(f"{bundle} is one hash: it cannot be cut")

@@ -1,7 +1,7 @@
 """One connection of this broker to another, over the binary protocol: handshake, keep-alive, its end.
 
-Owns the socket and the question that is open before and during the handshake; what else is said is its heir's. A broker that is
-silent for too long is taken for gone.
+Owns the socket and the question that is open before and during the handshake; subclasses handle all other commands. A broker
+that is silent for too long counts as gone.
 """
 
 import asyncio
@@ -23,7 +23,9 @@ _VERSION = "Interpulse broker"
 
 
 class NeighbourLink(asyncio.Protocol):
-    """`what` is reached over it: for messages. One question at a time; `handle` is given what is none of the link's own."""
+    """`what` names the purpose of the link in messages. One question at a time; `handle` gets commands that are not the
+    link's own.
+    """
 
     def __init__(self, address: Advertised, neighbours: Neighbours, what: str) -> None:
         self._broker_url = neighbours.binary_url(address)
@@ -93,7 +95,7 @@ class NeighbourLink(asyncio.Protocol):
             self._transport.abort()
         if not self._answer.done():
             self._answer.set_exception(self.failure(reason))
-            self._answer.exception()  # seen, also when nobody waits
+            self._answer.exception()  # marked as retrieved, also without a waiting caller
         self.on_end(reason)
 
     def failure(self, reason: str) -> BrokerError:

@@ -1,7 +1,6 @@
-"""Neighbours: how this broker reaches the others of its cluster, over TLS or not, and what it shows them of itself.
-
-Owns no connection. Where it is told to use TLS it never speaks in the clear: not to a broker that has no port for TLS, and not
-where another one sends it on to.
+"""Neighbours: this broker's access to the others of its cluster, over TLS or not, and its credentials. Owns no connection. A
+broker set to use TLS never speaks in the clear: neither to a broker without a port for TLS, nor after a redirect of another
+one.
 """
 
 import asyncio
@@ -36,7 +35,7 @@ class Credentials:
 
 
 class Neighbours:
-    """`credentials` is asked for each connection: renewed ones are shown. It does not fail. `tls`: None: in the clear."""
+    """`credentials` is called for each connection: renewed ones are used. It does not fail. `tls`: None: in the clear."""
 
     def __init__(self, credentials: Callable[[], Credentials] = Credentials, tls: RenewedTls | None = None) -> None:
         self.credentials, self._tls = credentials, tls

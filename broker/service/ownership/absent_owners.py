@@ -2,7 +2,7 @@
 
 Without it the client is sent to the dead owner again, each time after a pause twice as long (C++: 12, 25, 51 s), and comes back
 long after the session is over. Only an owner whose machine refuses the connection counts as gone: one that does not answer may
-answer the client. Owns what was found of each address, for a second.
+answer the client. Owns the finding on each address, for a second.
 """
 
 import asyncio

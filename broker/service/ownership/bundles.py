@@ -1,4 +1,4 @@
-"""Bundles: the ranges of the hash space that a namespace is cut into, and in which of them a topic is. Pure.
+"""Bundles: the ranges of the hash space that a namespace is cut into, and the range of a topic. Pure.
 
 As Apache's NamespaceBundleFactory and ConsistentHashingTopicBundleAssigner: CRC32 of the topic's full name (a partition's with
 its suffix) falls into one range, lower bound included, upper excluded but for the last one's.
@@ -101,7 +101,7 @@ def parse_range(namespace: NamespaceName, text: str) -> Bundle | None:
 def place(cut: Bundles, bundle: Bundle, brokers: Iterable[str]) -> str | None:
     """Returns the broker that is to serve a bundle without owner: all that know the same brokers agree.
 
-    Each gets as many bundles of a namespace as any other, or one more. What is owned stays where it is when brokers come.
+    Each gets as many bundles of a namespace as any other, or one more. Owned bundles stay in their place when brokers come.
     """
     ranked = sorted(brokers, key=lambda broker: sha1(f"{broker} {cut.namespace}".encode(), usedforsecurity=False).digest())
     return ranked[cut.all().index(bundle) % len(ranked)] if ranked else None

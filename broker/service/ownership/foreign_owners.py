@@ -1,10 +1,9 @@
 """ForeignOwners: brokers of the cluster that own bundles in another way than by nodes under /namespace.
 
-Apache's ExtensibleLoadManagerImpl owns them by messages in a topic and takes a bundle whoever has its node: beside it every
-topic would go to and fro. Apache's brokers of two managers send every lookup to those of the kind that started last
-(RedirectManager); this one sends them to such a broker as long as there is one, and none of those sends any here, as it says of
-itself no time when it started.
-Owns what was read of the members, until one of them changes.
+Apache's ExtensibleLoadManagerImpl owns them by messages in a topic and takes a bundle independently of its node: beside it
+every topic would go to and fro. Apache's brokers of two managers send every lookup to those of the kind that started last
+(RedirectManager); this one sends them to such a broker as long as there is one, and none of those sends any here, because it
+publishes no start time. Owns the data read of the members, until one of them changes.
 """
 
 import json

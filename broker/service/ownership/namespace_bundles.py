@@ -1,7 +1,6 @@
-"""NamespaceBundles: how namespaces are cut, as /admin/local-policies says (Apache's LocalPolicies), kept current by a watch.
-
-Owns what is cached. Where nothing is written, the cut of the namespace's policies is, or the default one. A namespace keeps it
-until one of its bundles is split.
+"""NamespaceBundles: the bundles of namespaces in /admin/local-policies (Apache's LocalPolicies), kept current by a watch. Owns
+the cache. If no bundles are written there, those of the namespace's policies are, or the default. A namespace keeps them until
+one of its bundles is split.
 """
 
 import json
@@ -82,7 +81,7 @@ class NamespaceBundles:
             version = MUST_NOT_EXIST if found is None else found.stat.version
             await self._store.put(path, to_json({"bundles": edges, "migrated": False}), version)
         except BadVersion:
-            return None  # somebody else was first: read again
+            return None  # another broker was first: read again
         return None
 
     def _keep(self, cut: Bundles) -> None:

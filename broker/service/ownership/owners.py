@@ -1,4 +1,4 @@
-"""Owners: who serves a topic. In a standalone this broker does; in a cluster `ownership_driver` finds out."""
+"""Owners: brokers that serve topics. This broker is the owner in a standalone; `ownership_driver` finds it in a cluster."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Protocol
@@ -21,35 +21,38 @@ class Owners(Protocol):
         """Whether this broker may serve the topic, at this moment."""
 
     async def find(self, topic: TopicName, listener: str, *, authoritative: bool) -> Answer | None:
-        """None: this broker serves it, also because it has just been asked. `authoritative`: whoever sent the client here
-        chose this broker, if nobody owns the bundle."""
+        """None: this broker serves it, also because it has just been asked. `authoritative`: the broker that redirected the
+        client chose this one, if the bundle has no owner.
+        """
 
     async def unload(self, namespace: NamespaceName, bundle_range: str, destination: str = "") -> Answer | None:
-        """Give the bundle up, with its topics; returns who owns it instead, when it is not this broker. BundleNotFound.
-
-        `destination`: as `wish`, of which the owner need not be told."""
+        """Releases the bundle, with its topics; returns its owner if that is not this broker. BundleNotFound.
+        `destination`: as `wish`, without a notice to the owner.
+        """
 
     async def wish(self, namespace: NamespaceName, bundle_range: str, destination: str) -> None:
-        """The broker of that id is to serve the bundle next, whoever does now. BundleNotFound, NoSuchBroker."""
+        """Makes the broker of that id the next owner of the bundle, whatever its owner now. BundleNotFound, NoSuchBroker."""
 
     async def split(
         self, namespace: NamespaceName, bundle_range: str, cuts: Callable[[Bundles, Bundle], Sequence[int]], *, unload: bool
     ) -> Answer | None:
-        """Cut the bundle by these boundaries of its namespace, and with `unload` give the parts up. As `unload` otherwise;
-        whatever `cuts` refuses with."""
+        """Cuts the bundle by these boundaries of its namespace, and with `unload` releases the parts. As `unload`
+        otherwise; raises the refusals of `cuts`.
+        """
 
     async def owner(self, topic: TopicName) -> Answer | None:
-        """The other broker that owns the topic's bundle now, if one does. Nobody is asked to take it."""
+        """The other broker that owns the topic's bundle now, if one does. No broker is asked to take it."""
 
     async def take_over(self, topic: TopicName) -> None:
-        """A client has come here with it, unasked: if somebody wished for this broker, serve it as soon as its owner has given
-        it up. Returns when that is so, or cannot be, within seconds."""
+        """A client has come here with the topic, without a lookup: serve it, if a wish names this broker, as soon as its
+        owner has released it. Returns when that is done, or impossible, within seconds.
+        """
 
     def heir(self, topic: TopicName) -> Advertised | None:
         """Returns the next owner of a topic that is being given up here, if it is known."""
 
     async def cut(self, namespace: NamespaceName) -> Bundles | None:
-        """Returns the bundles of the namespace; None where bundles are not what is owned."""
+        """Returns the bundles of the namespace; None where ownership is not by bundles."""
 
     async def close(self) -> None:
         """Give up everything."""
@@ -79,7 +82,7 @@ class SoleOwner:
         return None
 
     async def take_over(self, topic: TopicName) -> None:
-        """There is nobody to take it from."""
+        """A standalone has no other owner to take it from."""
 
     def heir(self, topic: TopicName) -> Advertised | None:
         return None
@@ -106,7 +109,7 @@ class OwnerOfAll(SoleOwner):
 
     @property
     def _bundles(self) -> NamespaceBundles:
-        """Made when it is asked for first: where others are beside this broker, somebody else knows of bundles."""
+        """Made at its first use: other owners know bundles in a cluster."""
         if self._known is None:
             self._known = NamespaceBundles(self._store, self._bundles_default)
         return self._known

@@ -1,8 +1,7 @@
-"""BundleOwnership: performs what the ownership machine says, and finds out who owns what is not ours.
-
-Owns the claims of this broker's bundles. As Apache, a lookup is answered with the owner's address; where nobody owns the
-bundle, the one that it is placed on (`load.choosing`) is asked to take it. Bounds: ROUNDS_MAX, SETTLE_SECONDS_MAX,
-TAKE_OVER_SECONDS_MAX, DRAINS_MAX.
+"""BundleOwnership: performs the effects of the ownership machine, and finds the owners of other bundles. Owns the claims of
+this broker's bundles. A lookup is answered with the owner's address, as by Apache; if the bundle has no owner, the broker that
+it is placed on (`load.choosing`) is asked to take it. Bounds: ROUNDS_MAX, SETTLE_SECONDS_MAX, TAKE_OVER_SECONDS_MAX,
+DRAINS_MAX.
 """
 
 import asyncio
@@ -62,7 +61,7 @@ DRAINS_MAX = 16
 
 
 class BundleOwnership:
-    """`Owners` in a cluster. `close_topics` ends the topics that it is told, also those on their way; it does not fail."""
+    """`Owners` in a cluster. `close_topics` closes the given topics, also those being loaded; it does not fail."""
 
     def __init__(
         self,
@@ -82,7 +81,7 @@ class BundleOwnership:
         self._foreign = ForeignOwners(store, members, self._on_members)
         self._heirs = Heirs(members, self._chooser)
         self.on_given_up: Callable[[Bundle], Awaitable[None]] = _nothing
-        """Told of a bundle while its topics are closed; the next owner waits for it. It does not fail."""
+        """Notified of a bundle while its topics are closed; the next owner waits for it. It does not fail."""
         self._split_now: dict[Bundle, asyncio.Event] = {}
         """Set when the split has ended, well or not."""
         bundles.on_changed = self._on_cut
@@ -156,8 +155,10 @@ class BundleOwnership:
     async def split(
         self, namespace: NamespaceName, bundle_range: str, cuts: Callable[[Bundles, Bundle], Sequence[int]], *, unload: bool
     ) -> Answer | None:
-        """The children's nodes are ours before the cut says that there are children, and the parent's goes last: at no moment
-        may somebody else serve its topics, which stay open. `cuts` are new boundaries of the namespace; what it raises is."""
+        """The children's nodes are ours before the cut says that there are children, and the parent's goes last: at no
+        moment may another broker serve its topics, which stay open. `cuts` are new boundaries of the namespace; its errors
+        are raised.
+        """
         bundle = await self._named(namespace, bundle_range)
         while (under_way := self._split_now.get(bundle)) is not None:
             await under_way.wait()
@@ -168,7 +169,7 @@ class BundleOwnership:
                 return elsewhere
             self._handle(Wanted(bundle))
         await self._settled(bundle)
-        if bundle in self._split_now:  # by somebody who asked meanwhile: two would give up each other's parts
+        if bundle in self._split_now:  # by another caller meanwhile: two would release each other's parts
             raise CutChanged(namespace)
         done = self._split_now[bundle] = asyncio.Event()
         try:
@@ -259,8 +260,9 @@ class BundleOwnership:
         return None
 
     async def _owner(self, bundle: Bundle, listener: str) -> Answer | None:
-        """Returns the owner in the node; None for a node that an earlier session of ours left. Where others own bundles without
-        nodes, one of those, which knows."""
+        """Returns the owner in the node; None for a node that an earlier session of ours left. One of the brokers that own
+        bundles without nodes, where there are such: it knows the owner.
+        """
         foreign = await self._foreign.one()
         if foreign is not None:
             return _answer(foreign, listener, is_redirect=True)

@@ -1,8 +1,8 @@
-"""OwnershipMachine: which bundles this broker may serve. Pure; owns the state of each bundle, nothing else.
+"""OwnershipMachine: the bundles that this broker may serve. Pure; owns the state of each bundle, nothing else.
 
-A bundle is served only while its node under /namespace is ours. What was served is closed before the node is given away, so
-that the next owner finds its ledgers at rest; where the node went by itself (the session is over) the next owner may be there
-already, and the ledgers, which it fences, keep us from writing (Apache: OwnershipCache, OwnedBundle).
+A bundle is served only while its node under /namespace is ours. Topics are closed before the node is released, so that the next
+owner finds its ledgers at rest; if the node went by itself (the session is over) the next owner may be there already, and the
+ledgers, which it fences, keep us from writing (Apache: OwnershipCache, OwnedBundle).
 """
 
 from dataclasses import dataclass
@@ -52,7 +52,7 @@ class Lost:
 
 @dataclass(frozen=True, slots=True)
 class Unwanted:
-    """The bundle is to be served by nobody here."""
+    """This broker must not serve the bundle."""
 
     bundle: Bundle
 

@@ -12,7 +12,7 @@ NO_TOPIC_POLICIES = "Topic level policies is disabled, to enable the topic level
 
 
 class ChangeEvents:
-    """Opener of the log of each namespace. Where topics have no policies the log counts as missing."""
+    """Opener of the log of each namespace. The log counts as missing where topics have no policies."""
 
     def __init__(self, settings: BrokerSettings, logs: SystemLogs) -> None:
         self._settings, self._logs = settings, logs

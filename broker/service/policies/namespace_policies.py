@@ -1,7 +1,6 @@
-"""The policies of namespaces: Apache's JSON in metadata, and what of it holds for topics, kept current by a watch.
-
-Owns what is cached of the namespaces that have topics here. Changes are made by compare-and-set, and are in force on every
-loaded topic when `change` returns; those of others when the watch has told of them.
+"""The policies of namespaces: Apache's JSON in metadata, and its part for topics, kept current by a watch. Owns the cache for
+namespaces that have topics here. Changes are made by compare-and-set, and are in force on every loaded topic when `change`
+returns; changes of other brokers when the watch has reported them.
 """
 
 import asyncio
@@ -81,7 +80,7 @@ class NamespacePolicies:
             try:
                 await self._store.put(policies_path(namespace), to_json(document), version)
             except BadVersion:
-                continue  # somebody else changed it meanwhile: on top of that, then
+                continue  # another writer changed it meanwhile: apply the change to that version
             await self._refresh(namespace)
             return
         raise BrokerError(ServerError.METADATA, f"The policies of {namespace} are being changed by others all the time")
@@ -121,7 +120,7 @@ class NamespacePolicies:
             await apply(namespace)
 
     async def _read(self, namespace: NamespaceName) -> TopicPolicies | None:
-        """None: there is no such; whoever wants to load a topic of it is told elsewhere. Nothing is kept of those."""
+        """None: there is no such namespace; a load of its topics is refused elsewhere. Absent namespaces are not cached."""
         try:
             document, _ = await self._document(namespace)
         except NamespaceNotFound:

@@ -1,7 +1,7 @@
-"""Puts policies in force on loaded topics: what their namespace says and what they say themselves, when either changes.
+"""Puts policies in force on loaded topics: those of their namespace and their own, when either changes.
 
-Relies on `NamespacePolicies` and `TopicPolicyDocuments` to know both, also where another broker changed them. What a policy
-does is the topic's.
+Relies on `NamespacePolicies` and `TopicPolicyDocuments` to know both, also where another broker changed them. The topic gives a
+policy its effect.
 """
 
 import asyncio
@@ -27,8 +27,9 @@ log = logging.getLogger(__name__)
 _SLICE = 50
 """Topics that one turn of the loop may be spent on."""
 _COMPACTED_NAMES = ("__transaction_buffer_snapshot", "__transaction_buffer_snapshot_indexes")
-"""System topics that grow all the time and of which the last message of each key is enough. Of segments each is needed where it
-was written: an index names its place."""
+"""System topics that grow all the time and that need only the last message of each key. Segments are all needed in their
+place: an index names it.
+"""
 _COMPACTED = replace(EXEMPT, compaction_threshold_bytes=1 << 20)
 
 

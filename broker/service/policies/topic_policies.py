@@ -1,7 +1,6 @@
-"""The policies of topics: Apache's TopicPolicies documents, as they stand in `__change_events` of each namespace.
-
-Owns what is known of the namespaces that have topics here; each is read whole before `load` returns and followed from then on.
-What a policy does is not decided here (`broker.policies.policies`). Names are TopicPolicies' fields (maxProducerPerTopic, ...).
+"""The policies of topics: Apache's TopicPolicies documents, as stored in `__change_events` of each namespace. Owns the
+documents of the namespaces that have topics here; each is read whole before `load` returns and followed from then on. Effects
+of policies are not decided here (`broker.policies.policies`). Names are TopicPolicies' fields (maxProducerPerTopic, ...).
 """
 
 import asyncio
@@ -59,8 +58,9 @@ class TopicPolicyDocuments:
         return {} if followed is None else followed.documents.get((str(topic.partitioned), is_global), {})
 
     async def change(self, topic: TopicName, edit: Callable[[dict[str, Any]], None], *, is_global: bool = False) -> None:
-        """Store what `edit` makes of the document (it may raise). In force here when it returns; nothing is
-        stored when nothing changes. BrokerError."""
+        """Stores the result of `edit` on the document (it may raise). The result is in force here at return; an unchanged
+        document is not stored. BrokerError.
+        """
         async with self._turn:
             await self.load(topic.namespace)
             found = self.document(topic, is_global=is_global)

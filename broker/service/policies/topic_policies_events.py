@@ -27,7 +27,7 @@ class UnreadableEvent(Exception):
 
 @dataclass(frozen=True, slots=True)
 class PolicyEvent:
-    """`document` None: deleted. As Apache's TopicPolicies; what is null there is missing here."""
+    """`document` None: deleted. Members are Apache's TopicPolicies; null members there are missing here."""
 
     topic: str
     is_global: bool
@@ -72,7 +72,7 @@ def _event(event: PolicyEvent, cluster: str) -> dict[str, Any]:
 
 
 def event_of(section: Buffer) -> PolicyEvent | None:
-    """None for what is of no concern: a marker, or an event of another kind. UnreadableEvent."""
+    """None for other messages: a marker, or an event of another kind. UnreadableEvent."""
     try:
         parts = split_section(section)
         metadata = message_metadata(parts)

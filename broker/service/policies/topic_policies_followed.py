@@ -1,7 +1,7 @@
-"""One namespace's `__change_events`, read and followed: what the last message of each key says.
+"""One namespace's `__change_events`, read and followed: the last message of each key.
 
 Owns the reading and, while there is no such topic, the watch on metadata that waits for it. A reading that ends (the topic was
-unloaded, or goes to another broker) is begun again; what was known holds meanwhile.
+unloaded, or goes to another broker) is begun again; the known documents hold meanwhile.
 """
 
 import asyncio
@@ -48,13 +48,13 @@ class FollowedNamespace:
         self._changed = changed
         self._log: EventLog | None = None
         self._incoming: Documents | None = None
-        """While a reading has not come to the end of what there was: its documents, which are not in force yet."""
+        """Documents of a reading that has not reached the former end yet: they are not in force."""
         self._seen = _NOWHERE
         self._moved = asyncio.Event()
         self._generation = 0
         self._is_closed = False
         self._is_whole = False
-        """Whether what there was has been read once, or there was nothing."""
+        """Whether the log was read once to its former end, or was absent."""
         self._was_made = False
         """Whether the topic, or something below it, was made or changed while it was looked for."""
         self._work: asyncio.Task[None] | None = None

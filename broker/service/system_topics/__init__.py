@@ -1,1 +1,1 @@
-"""Logs in system topics that brokers write and read, whichever broker serves them."""
+"""Logs in system topics that brokers write and read, served here or by another broker."""

@@ -1,6 +1,5 @@
-"""`__change_events` of a namespace as somebody reads and writes it: a reader and a producer on the topic, like a client's.
-
-Owns one reading each. Where the topic is served by another broker, `topic_policies_elsewhere` does the same over the network.
+"""`__change_events` of a namespace for reading and writing: a reader and a producer on the topic, like a client's. Owns one
+reading each. `topic_policies_elsewhere` does the same over the network for a topic of another broker.
 """
 
 import asyncio
@@ -25,7 +24,7 @@ from ...topic.contract import (
 from ...topic.sent_part import SentPart
 
 COMPACTION_CURSOR = "__compaction"
-"""The durable place that keeps what is not compacted; without it retention would let go of policies."""
+"""The durable cursor that keeps uncompacted messages; without it retention would delete policies."""
 
 _PERMITS = 1000
 _READER = "__system_reader"
@@ -37,11 +36,12 @@ OnMessage = Callable[[Position, memoryview], None]
 
 
 class EventLog(Protocol):
-    """One namespace's. BrokerError for whatever goes wrong."""
+    """Log of one namespace. BrokerError for every failure."""
 
     async def read(self, on_message: OnMessage, on_end: Callable[[str], None]) -> Position:
-        """All there is, from the first entry on, and what comes; once for each log. The last entry that there was when it
-        began. `on_end` is called once when nothing more will come: the topic was unloaded, or the connection is gone."""
+        """Reads all entries, from the first one on, and new ones; once for each log. Returns the last entry at its
+        beginning. `on_end` is called once when no more will come: the topic was unloaded, or the connection is gone.
+        """
 
     async def append(self, section_of: Callable[[str], bytes]) -> Position:
         """Store the message that `section_of` makes for a producer's name; where it is, once it is durable."""
@@ -92,7 +92,7 @@ class _Reading:
         """Whether it is the active one: a reader alone always is."""
 
     def reached_end_of_topic(self) -> None:
-        """Ignored: this topic is terminated by hand only, and stored messages still hold."""
+        """Ignores the end: this topic is terminated by hand only, and stored messages still hold."""
 
     def closed(self, reason: str) -> None:
         self.consumer = None

@@ -25,7 +25,7 @@ _SUBSCRIPTION = "__system_reader"
 
 
 class EventLogElsewhere:
-    """An `EventLog` (`topic_policies_log`) of the broker that is `found`; what goes wrong is SERVICE_NOT_READY."""
+    """An `EventLog` (`topic_policies_log`) of the broker that is `found`; failures are SERVICE_NOT_READY."""
 
     def __init__(self, topic: str, found: Answer, neighbours: Neighbours, new_name: Callable[[], str]) -> None:
         self._topic = topic

@@ -1,4 +1,4 @@
-"""Logs in the topics of a namespace that brokers write and read like clients do, whichever broker serves each.
+"""Logs in the topics of a namespace that brokers write and read like clients do, at any broker.
 
 A log that is served here is the loaded topic, a log elsewhere a connection to its broker. Owns no log.
 """
@@ -39,6 +39,6 @@ class SystemLogs:
 
 
 async def add_compaction_cursor(name: TopicName, topic: Topic) -> None:
-    """Creates the cursor that keeps uncompacted messages of a system log from retention, also where nobody here reads it."""
+    """Creates the cursor that keeps uncompacted messages of a system log from retention, also without a reader here."""
     if name.is_written_by_brokers:
         await topic.create_subscription(COMPACTION_CURSOR, from_earliest=True, properties={})

@@ -1,1 +1,1 @@
-"""Placement of bundles that nobody owns: candidates, rules and choice."""
+"""Placement of bundles without an owner: candidates, rules and choice."""

@@ -1,4 +1,4 @@
-"""Choosing: who is asked to serve a bundle that nobody owns, as a question that lookups ask."""
+"""Choosing: the broker to ask for a bundle without an owner, for lookups."""
 
 import asyncio
 from collections.abc import Collection, Mapping
@@ -55,7 +55,7 @@ class ByLoad:
         self._board, self._policies, self._overloaded_share = board, policies, overloaded_share
         self._asked: dict[str, dict[str, float]] = {}
         self._known: dict[str, BundleHistory] = {}
-        """Of bundles in `_asked`: what their owners before knew."""
+        """Histories that former owners kept of the bundles in `_asked`."""
         self._loop = asyncio.get_running_loop()
 
     async def choose(self, cut: Bundles, bundle: Bundle, brokers: Collection[str]) -> str | None:

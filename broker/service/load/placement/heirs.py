@@ -1,8 +1,8 @@
-"""Heirs: who is to serve the bundles that this broker gives up, so that clients need not ask.
+"""Heirs: next owners of the bundles that this broker releases, so that clients need no lookup.
 
-As Apache's transfer (PIP-307): with CLOSE_PRODUCER and CLOSE_CONSUMER goes the address of the next owner, and whoever comes
-there with a topic that is not served yet waits until it is. The wish on the board (`LoadBoard.wish`) is what both sides go by.
-Owns the heirs of bundles that are being given up. A bundle without an heir is looked up, as ever.
+As Apache's transfer (PIP-307): with CLOSE_PRODUCER and CLOSE_CONSUMER goes the address of the next owner, and a client that
+comes there with a topic that is not served yet waits until it is. Both sides use the wish on the board (`LoadBoard.wish`). Owns
+the heirs of bundles that are being released. A bundle without an heir is looked up, as ever.
 """
 
 import asyncio
@@ -20,7 +20,7 @@ from ...ownership.bundles import Bundle, Bundles
 from .choosing import Chooser
 
 NAMING_SECONDS_MAX = 2.0
-"""For finding one heir; after the first that took longer no more are named: what is given up must not wait for metadata."""
+"""Time for finding one heir; no more are named after the first that took longer: a release must not wait for metadata."""
 log = logging.getLogger(__name__)
 
 
@@ -39,7 +39,7 @@ class Heirs:
         self._named.pop(bundle, None)
 
     async def wish_for_own(self, bundle: Bundle) -> bool:
-        """Whether somebody wished for this broker. MetadataError."""
+        """Whether a wish names this broker. MetadataError."""
         return await self._chooser.wished(bundle) == self._members.own_id
 
     async def as_wished(self, bundle: Bundle) -> None:

@@ -47,7 +47,7 @@ class IsolationPolicy:
 
 @dataclass(frozen=True, slots=True)
 class IsolationPolicies:
-    """A cluster's, by name. Of several that cover a namespace the first counts."""
+    """A cluster's policies, by name. The first one that covers a namespace counts."""
 
     by_name: Mapping[str, IsolationPolicy] = field(default_factory=dict)
 
@@ -77,8 +77,8 @@ def to_unload(namespaces: Collection[str], old: IsolationPolicy | None, new: Iso
     """Returns the namespaces whose brokers are chosen anew once `new` has replaced `old`
     (ClustersBase.filterAndUnloadMatchedNamespaceAsync).
 
-    Scope `changed`, which is the default, leaves alone what an expression covers that stands in both, if the primaries are
-    the same. Unlike there, what only the old policy covered is unloaded too: its brokers change as well.
+    Scope `changed`, which is the default, skips namespaces of an expression that is in both, if the primaries are the same.
+    Unlike there, namespaces of the old policy alone are unloaded too: their brokers change as well.
     """
     if new.unload_scope == "none":
         return []

@@ -1,8 +1,8 @@
-"""Placement: which broker is asked to serve a bundle that nobody owns. Pure.
+"""Placement: the broker that is asked to serve a bundle without an owner. Pure.
 
-As Apache's LeastLongTermMessageRate: the broker whose bundles have had the least messages per second for long, those that
-it was just asked to take included; one of which a resource is used up is asked only if all are so. Brokers that have equally
-much, as in a cluster without load, take turns by the hash of the bundle's place, so that each gets as many as any other.
+As Apache's LeastLongTermMessageRate: the broker whose bundles have had the least messages per second for long, those that it
+was just asked to take included; a broker with an exhausted resource is asked only if all are exhausted. Brokers with equal
+load, as in an idle cluster, take turns by the hash of the bundle's place, so that each gets as many as any other.
 """
 
 from collections.abc import Collection, Mapping

@@ -1,4 +1,4 @@
-"""PlacementRules: which brokers may have a bundle, whatever they have to do: isolation first, then anti-affinity. Pure."""
+"""PlacementRules: brokers that may have a bundle, independently of load: isolation first, then anti-affinity. Pure."""
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field

@@ -1,8 +1,8 @@
-"""PlacementPolicies: reads what the rules of placement are made of, and keeps it current by watches.
+"""PlacementPolicies: reads the inputs of the rules of placement, and keeps them current by watches.
 
 Apache's nodes: /admin/clusters/<cluster>/namespaceIsolationPolicies, /admin/clusters/<cluster>/failureDomain/<name>, and in
-/admin/local-policies/<namespace> the field namespaceAntiAffinityGroup. Owns what is cached of them. What cannot be read is
-said in the log and counts as if it were not there, so that no mistake in a policy keeps topics from being served.
+/admin/local-policies/<namespace> the field namespaceAntiAffinityGroup. Owns their cache. An unreadable node is logged and
+counts as absent, so that no mistake in a policy prevents the serving of topics.
 """
 
 import json
@@ -55,7 +55,7 @@ class PlacementPolicies:
         self._domains: Mapping[str, str] | None = None
         self._groups: dict[str, str] = {}
         self._changes = 0
-        """Notifications so far: what was read while one came is not kept."""
+        """Number of notifications so far: a read during which one came is not kept."""
         watched = (self._isolation_path, self._domains_path, LOCAL_POLICIES)
         self._unwatch = [store.watch(path, self._changed) for path in watched]
 
