@@ -1,8 +1,8 @@
-"""Acknowledgements of one subscription: from what clients send to the cursor, and from what that changed to the dispatcher.
+"""Acknowledgements of one subscription: from clients' commands to the cursor, and from its changes to the dispatcher.
 
-Runs are acknowledged in bulk: one bitmap per ledger, no Python statement per message. What cannot be acknowledged (an entry
-that does not exist yet, an id out of range) is refused, with one log line for the whole command, and the rest goes through.
-A command costs time linear in its ids, however many ledgers they name: test_acknowledging_costs.py.
+Runs are acknowledged in bulk: one bitmap per ledger, no Python statement per message. Ids that cannot be acknowledged (an entry
+that does not exist yet, an id out of range) are refused, with one log line for the whole command, and the rest goes through. A
+command costs time linear in its ids, in any number of ledgers: test_acknowledging_costs.py.
 """
 
 import logging
@@ -68,7 +68,7 @@ class Acknowledging:
         return count
 
     def _finish(self) -> None:
-        """Tell what was refused of the command, and whoever waits for the place that it may have moved."""
+        """Logs the refused ids of the command, and notifies waiters for the cursor's place."""
         refused, self._refused = self._refused, []
         if refused:
             more = f" (and {len(refused) - 1} more)" if len(refused) > 1 else ""

@@ -59,8 +59,8 @@ class ProducerSink(Protocol):
     """The connection's end of a producer."""
 
     async def is_alive(self) -> bool:
-        """Whether the peer is there, asked when somebody else wants this one's place. A peer that does not answer a PING in
-        time loses its connection: once the answer is False, whatever it held is closed."""
+        """Whether the peer is alive, asked when another client wants its place. A peer that does not answer a PING in
+        time loses its connection: once the answer is False, all that it held is closed."""
 
     def receipts(self, run: SendRun, stored: EntryRun) -> None:
         """The whole run is durable; called in the order of publish."""
@@ -72,8 +72,9 @@ class ProducerSink(Protocol):
         """The whole run was not stored; called in the same order as receipts."""
 
     def hold_reading(self) -> None:
-        """Read nothing from the producer's connection until `resume_reading`: it has published more than a rate allows. That
-        comes also when the producer ends. Messages that were read already are published all the same."""
+        """Reads nothing from the producer's connection until `resume_reading`: it has published more than a rate allows.
+        `resume_reading` comes also when the producer ends. Messages that were read already are published all the same.
+        """
 
     def resume_reading(self) -> None: ...
     def ready(self, topic_epoch: int) -> None:
@@ -85,8 +86,8 @@ class ProducerSink(Protocol):
     def closed(self, reason: str) -> None:
         """The broker ends the producer (fenced, topic deleted or unloaded): CLOSE_PRODUCER.
 
-        Right after it come `send_failed` for the runs not answered yet, so that the connection can let go of them; the client
-        is not told: it sends them again on its next connection.
+        Right after it come `send_failed` for the runs not answered yet, so that the connection can release them; the client
+        gets no error: it sends them again on its next connection.
         """
 
 
@@ -124,7 +125,7 @@ class Producer(Protocol):
         """
 
     def publish(self, run: SendRun) -> None:
-        """Never raises for a storage failure: the sink hears of each run exactly once, in order (see `closed`)."""
+        """Never raises for a storage failure: the sink gets the result of each run exactly once, in order (see `closed`)."""
 
     def close(self) -> None:
         """The client is gone, or has closed it. Runs published before are still answered; closing twice is fine."""
@@ -177,7 +178,7 @@ class ConsumerSink(Protocol):
 
     @property
     def is_writable(self) -> bool:
-        """False while the peer does not read what was sent; the dispatcher then pauses this consumer."""
+        """False while the peer does not read the bytes sent; the dispatcher then pauses this consumer."""
 
     async def is_alive(self) -> bool:
         """Same as a producer's."""
@@ -261,7 +262,7 @@ class Consumer(Protocol):
         none of them is acknowledged by this one."""
 
     async def acknowledgements_stored(self) -> None:
-        """Return when what the subscription has acknowledged until now would survive a crash (if it is durable)."""
+        """Returns when the acknowledgements so far would survive a crash (if the subscription is durable)."""
 
     def redeliver(self, positions: Sequence[Position], consumer_epoch: int | None) -> None:
         """Empty: everything that this consumer has not acknowledged."""
@@ -287,11 +288,11 @@ class TopicActivity:
     backlog_entries: int
     """The largest backlog of a durable subscription."""
     last_active_ms: int
-    """The loop's time when it was loaded or the last producer or consumer left, whichever is later."""
+    """The loop's time of the load or of the last departure of a producer or consumer, whichever is later."""
     entries: int = 0
     """Stored in it, however many of them are consumed."""
     is_schema_open: bool = True
-    """Nothing is stored, nobody publishes, and who reads takes any schema: the next who comes says what the schema is."""
+    """Whether no message is stored, no producer is there, and readers take any schema: the next client decides the schema."""
 
 
 class Topic(Protocol):
@@ -307,7 +308,7 @@ class Topic(Protocol):
     async def subscribe(self, request: SubscribeRequest, sink: ConsumerSink) -> Consumer: ...
     @property
     def is_closed(self) -> bool:
-        """Closed or closing, by `close` or by itself (its managed ledger failed or is fenced): it takes nobody on. The
+        """Closed or closing, by `close` or by itself (its managed ledger failed or is fenced): it admits no clients. The
         service then awaits `close` (twice is fine; the second call waits for the first) and loads the topic again."""
 
     @property
@@ -345,13 +346,13 @@ class Topic(Protocol):
         """Same as `end_transaction`, for acknowledgements on a subscription; nothing happens when that is not there."""
 
     async def terminate(self) -> None:
-        """No more messages, for ever; whoever has acknowledged all gets REACHED_END_OF_TOPIC."""
+        """Ends the topic for ever; consumers of a subscription without backlog get REACHED_END_OF_TOPIC."""
 
     async def trim(self) -> None:
         """Let go of the ledgers that every durable subscription has consumed and retention does not keep."""
 
     async def close(self) -> None:
-        """Unload: producers and consumers are told, marks are flushed, the managed ledger is closed."""
+        """Unloads the topic: producers and consumers are closed, marks are flushed, the managed ledger is closed."""
 
     async def delete(self, *, force: bool) -> None:
         """BrokerError when in use and not `force`."""

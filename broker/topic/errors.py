@@ -28,7 +28,7 @@ def broker_error(error: ManagedLedgerError) -> BrokerError:
 
 
 def no_room(topic: str, reason: str) -> BrokerError:
-    """With the one code at which Apache's clients fail what they have waiting, by name, and still come back by themselves."""
+    """Has the one code at which Apache's clients fail their waiting messages, by name, and still come back by themselves."""
     message = f"{topic} takes no messages until there is room: {reason}"
     return BrokerError(ServerError.PRODUCER_BLOCKED_QUOTA_EXCEEDED_EXCEPTION, message)
 

@@ -37,7 +37,7 @@ class PersistentTopics:
         takes_transactions: bool = True,
     ) -> None:
         self.snapshots_of: SnapshotsOf = no_snapshots
-        """Set by whoever made it, before the first topic is opened."""
+        """Set by the composition before the first topic is opened."""
         self._takes_transactions = takes_transactions
         self._ledgers = ledgers
         self._settings = settings

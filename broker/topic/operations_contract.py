@@ -33,13 +33,13 @@ class TopicUpkeep(Protocol):
         """Applies the policies of its namespace and its own, from now on."""
 
     async def expire(self) -> None:
-        """Acknowledge what is older than the time to live."""
+        """Acknowledges messages older than the time to live."""
 
     async def expire_subscriptions(self) -> None:
-        """Delete those that nobody has used for too long."""
+        """Deletes subscriptions that were unused for too long."""
 
     async def check_quotas(self) -> None:
-        """Do what the policy says about a backlog that is too large."""
+        """Applies the policy for a backlog that is too large."""
 
     def check_compaction(self) -> None:
         """Begin one when there is more to compact than the policy's threshold."""
@@ -54,7 +54,7 @@ class TopicUpkeep(Protocol):
 
 
 class TopicOperations(Protocol):
-    """Subscriptions go by name: SUBSCRIPTION_NOT_FOUND. What moves a place forward leaves consumers connected."""
+    """Operations on subscriptions by name: SUBSCRIPTION_NOT_FOUND. Moves of a place forward leave consumers connected."""
 
     @property
     def log(self) -> ManagedLedger:
@@ -74,7 +74,7 @@ class TopicOperations(Protocol):
         """Up to and including that entry; 0 when it is beyond the end."""
 
     async def reset(self, subscription: str, position: Position, ack_set: Sequence[int] = ()) -> None:
-        """`position` is the first that is delivered again; consumers are sent away and come back."""
+        """`position` is the first that is delivered again; consumers are closed and come back."""
 
     async def reset_to_time(self, subscription: str, publish_time_ms: int) -> None: ...
     async def peek(self, subscription: str, number: int) -> EntryRun | None:
@@ -110,4 +110,4 @@ class TopicOperations(Protocol):
     def subscription_properties(self, subscription: str) -> Mapping[str, str]: ...
     async def set_subscription_properties(self, subscription: str, properties: Mapping[str, str]) -> None: ...
     async def truncate(self) -> None:
-        """Clear the backlog of every subscription and let go of every ledger but the open one, whatever retention says."""
+        """Clears the backlog of every subscription and deletes every ledger but the open one, despite retention."""

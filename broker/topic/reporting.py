@@ -49,7 +49,7 @@ def topic_traffic(publishers: Publishers, consumers: ConsumerTotals) -> TopicTra
 
 
 class StatsParts:
-    """The stats of subscriptions and producers as they are made, one at a time, and what they add up to."""
+    """The stats of subscriptions and producers as they are made, one at a time, and their sums."""
 
     def __init__(self, ledgers: Sequence[LedgerFacts]) -> None:
         self.subscriptions: dict[str, SubscriptionStats] = {}

@@ -1,4 +1,4 @@
-"""SentPart: what one read brought of one producer, on its way to the log and back."""
+"""SentPart: the messages of one producer in one read, on their way to the log and back."""
 
 from bookkeeper.write.parts import NOT_TAKEN, Part
 from managed_ledger.contract import PartSource

@@ -1,7 +1,7 @@
 """A loaded topic: its producers, its subscriptions and its life from loading to unloading or deletion.
 
-Relies on the managed ledger for everything durable. A topic that cannot trust its log any more closes itself, and tells
-everybody, so that clients look it up again and it is loaded anew.
+Relies on the managed ledger for everything durable. A topic that cannot trust its log any more closes itself and its clients,
+so that they look it up again and it is loaded anew.
 """
 
 import asyncio
@@ -244,8 +244,10 @@ class PersistentTopic:
             raise broker_error(error) from error
 
     async def terminate(self) -> None:
-        """No more messages, for ever. Producers are sent away, as by Apache: some clients give up only when they are refused as
-        they come back (Go's). Whoever has read all is told. BrokerError(TRANSACTION_CONFLICT) while transactions are open."""
+        """Ends the topic for ever. Producers are closed, as by Apache: some clients give up only when they are refused as
+        they come back (Go's). Consumers that have read all are notified. BrokerError(TRANSACTION_CONFLICT) while
+        transactions are open.
+        """
         self.transactions.require_none_open()
         try:
             await self.ledger.terminate()
@@ -364,13 +366,13 @@ class PersistentTopic:
     # what producers and subscriptions tell
 
     def storage_failed(self, error: BaseException) -> None:
-        """Let go of everything; whoever comes back finds the topic loaded anew (the service does that)."""
+        """Releases everything; returning clients find the topic loaded anew (the service does that)."""
         if self._closing is None:
             _log.warning("%s: closed after a failure of its log: %s: %s", self.name, type(error).__name__, error)
             self._closing = self._loop.create_task(self._end("the topic is not available"))
 
     def _fenced(self) -> None:
-        """Also where nobody publishes: consumers would wait here for what another broker gets."""
+        """Needed also without producers: consumers would wait here for messages that another broker gets."""
         self.storage_failed(ManagedLedgerFenced(f"{self.name}: another broker has its log"))
 
     def somebody_left(self) -> None:

@@ -1,8 +1,8 @@
-"""DelayedIndex: keeps what waits for its time in a subscription stored, in buckets, and takes it in when the topic is loaded.
+"""DelayedIndex: stores the delayed entries of a subscription in buckets, and loads them with the topic.
 
-Owns the buckets' ledgers and the cursor properties that name them. Which are to be written is `delay_buckets`' to say; nothing
-depends on whether or when they are. A ledger is named before anything is in it, and deleted before its name: what a crash
-leaves behind is found by the next load, but for an empty ledger that was made in the moment before it was named.
+Owns the buckets' ledgers and the cursor properties that name them. `delay_buckets` chooses the buckets to write; correctness
+does not depend on their writing or its time. A ledger is named before anything is in it, and deleted before its name: the next
+load finds the leftovers of a crash, except for an empty ledger that was made in the moment before it was named.
 """
 
 import asyncio
@@ -102,7 +102,7 @@ class DelayedIndex:
         self._is_closed = False
 
     def begin(self) -> None:
-        """Take in what is stored, if anything is."""
+        """Loads the stored buckets, if there are any."""
         names = bucket_ledgers(self._cursor.cursor_properties)
         if not names:
             return
@@ -126,7 +126,7 @@ class DelayedIndex:
         return index_metrics(IndexStats(len(self.buckets), loaded, size_bytes, self._operations))
 
     async def finish(self) -> None:
-        """Before a polite end: what waits and is in no bucket yet is stored, where it is enough for one."""
+        """Before a polite end: stores the waiting entries that are in no bucket yet, if they fill one."""
         try:
             async with asyncio.timeout(FINISH_SECONDS_MAX):
                 while await self._did_more():
@@ -189,7 +189,7 @@ class DelayedIndex:
         if task.cancelled():
             return
         error = task.exception()
-        if error is not None:  # a bug: nothing is stored any more, and what was not loaded cannot be gone without
+        if error is not None:  # a bug: no bucket is stored any more, and unloaded buckets are still needed
             _log.error("%s: storing delayed messages failed", self._label, exc_info=error)
             if self._is_loading:
                 self._failed(error)

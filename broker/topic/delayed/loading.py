@@ -1,7 +1,6 @@
-"""IndexLoading: what was stored of the delayed messages of a subscription goes to its dispatcher, before that reads anything.
-
-What the cursor says is acknowledged is left out. What comes out for the dispatcher to read is the rest: every unacknowledged
-entry, before the last one that was found, of which nothing was found. A bucket that cannot be read is done without.
+"""IndexLoading: the stored delays of a subscription go to its dispatcher, before that reads any entry. Acknowledged entries are
+left out. The result is the rest for the dispatcher to read: every unacknowledged entry, before the last one found, whose delay
+was not found. An unreadable bucket is skipped.
 """
 
 import asyncio
@@ -30,7 +29,7 @@ _log = logging.getLogger(__name__)
 
 
 class IndexLoader:
-    """One load. `good` and `useless` are known when it has ended; what is in neither may be readable another time."""
+    """One load. `good` and `useless` are known at its end; a bucket in neither may be readable another time."""
 
     def __init__(
         self,

@@ -1,7 +1,7 @@
 """Buckets of delayed messages in ledgers: writes one, reads one. Owns no ledger and no name of one.
 
 A bucket's ledger is Apache's (BookkeeperBucketSnapshotStorage): entry 0 is a SnapshotMetadata, each of the others the
-SnapshotSegment that it describes, by time. It counts whole or not at all: who is killed amid it leaves one that is too short.
+SnapshotSegment that it describes, by time. A bucket counts whole or not at all: a kill in between leaves one that is too short.
 """
 
 import asyncio

@@ -1,1 +1,1 @@
-"""Dispatching: the driver that performs what a dispatcher decides, and the way of runs to connections."""
+"""Dispatching: the driver that performs a dispatcher's decisions, and the way of runs to connections."""

@@ -48,7 +48,7 @@ class CompactedReading:
         return self._log.first_position() if horizon is None else self._log.next_position(horizon)
 
     def known(self, found: CompactedRun) -> tuple[Position, BitMap]:
-        """Mark-delete and what is acknowledged after it, as far as the cursor knows: of ledgers that are gone, nothing."""
+        """Mark-delete and the acknowledgements after it, as far as the cursor knows: none of deleted ledgers."""
         run = found.run
         if run.ledger_id < self._log.first_position().ledger_id:
             return EARLIEST, found.missing

@@ -1,6 +1,5 @@
-"""Deliveries: what one turn of the loop hands out to consumers, sent together at its end: one buffer for each connection.
-
-Owns what was given and is not sent yet (`wire.kernels.newest`). What is given is sent in the turn in which it was given.
+"""Deliveries: the runs that one turn of the loop gives to consumers, sent together at its end: one buffer for each connection.
+Owns the runs that are given and not sent yet (`wire.kernels.newest`). A run is sent in the turn in which it was given.
 """
 
 import asyncio
@@ -31,7 +30,7 @@ class Reader(Protocol):
 
 
 Given: TypeAlias = tuple[ConsumerHandleRow, PartRow, int | None, Reader]
-"""The consumer as its connection knows it, what it gets, its epoch, and the consumer."""
+"""The sink of the consumer, its run, its epoch, and the consumer."""
 
 
 class Deliveries:

@@ -1,8 +1,7 @@
-"""Performs what one dispatcher decides: reads the log, hands runs to consumers, keeps the timer.
-
-Owns the one read and the one timer under way; where there are dispatch rates, also a read that waits for them. Decides nothing:
-events go in one after the other, in the order in which they happened, also those that an effect causes; effects are performed
-at once. Read failures are the dispatcher's (it tries again).
+"""Performs the decisions of one dispatcher: reads the log, gives runs to consumers, keeps the timer. Owns the one read and the
+one timer under way, and a read that waits for dispatch rates. Decides nothing: events go in one after the other, in the order
+in which they happened, also those that an effect causes; effects are performed at once. Read failures are the dispatcher's (it
+tries again).
 """
 
 import asyncio
@@ -54,13 +53,13 @@ from .scanned_runs import ScannedRuns
 WAKE_SECONDS_MAX = 10.0
 """Longest time that a clock which was set forward may go unnoticed, while entries wait for a time of day."""
 READS_AT_ONCE_MAX = 16
-"""Reads from memory in one go. What a reader who is far behind still needs then comes in the next turn of the loop."""
+"""Reads from memory in one go. A reader that is far behind gets the rest in the next turn of the loop."""
 
 _log = logging.getLogger(__name__)
 
 
 class DispatchDriver(DriverRow):
-    """One dispatcher at work on one cursor. `failed` hears of an error that is ours, after which nothing is dispatched."""
+    """One dispatcher at work on one cursor. `failed` is called with an internal error, after which nothing is dispatched."""
 
     dispatcher: Dispatcher
     targets: dict[ConsumerId, DispatchTarget]
@@ -279,7 +278,7 @@ class DispatchDriver(DriverRow):
             self._ledger.keep_from(self, first)
 
     def _cached(self, read: Read, position: Position) -> Event | None:
-        """The answer to a read whose entries, and what is acknowledged among them, are all in memory."""
+        """The answer to a read whose entries, and their acknowledgements, are all in memory."""
         if read.picks is not None:
             picked = self._ledger.pick_cached(first_of(read.picks, read.entries_max), read.bytes_max)
             if picked is None or not all(map(self._is_loaded, picked.runs)):

@@ -1,6 +1,6 @@
 """Metadata of the runs read lately, so that many subscriptions at the tail scan each run once.
 
-Entries never change, so what was found stays true; only the number of runs kept is bounded.
+Entries never change, so that the metadata stay true; the number of kept runs is bounded.
 """
 
 from array import array

@@ -1,7 +1,7 @@
-"""Dispatch rates: how much a subscription may be read for now, and when again (Apache: DispatchRateLimiter). Pure.
+"""Dispatch rates: the permitted size of a subscription's next read, and its time (Apache: DispatchRateLimiter). Pure.
 
-Three rates hold together: the subscription's, its topic's, its broker's. What is delivered is charged to each; a read is cut to
-what is left, and waits where nothing is. `now` is in seconds.
+Three rates hold together: the subscription's, its topic's, its broker's. Delivered messages are charged to each; a read is cut
+to the rest, and waits if there is none. `now` is in seconds.
 """
 
 from collections.abc import Sequence
@@ -90,7 +90,7 @@ class DispatchThrottle:
         return wait
 
     def cut(self, read: Read, now: float) -> Read:
-        """Cuts the read to what is left; call after `wait_seconds` was 0."""
+        """Cuts the read to the remaining permits; call after `wait_seconds` was 0."""
         entries_max, bytes_max = read.entries_max, read.bytes_max
         for limiter in self.limiters.values():
             if limiter.messages is not None:

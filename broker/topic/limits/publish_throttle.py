@@ -1,7 +1,6 @@
-"""Publishing over a rate: whoever does is not read from until there is room again (Apache: PublishRateLimiterImpl).
-
-Owns who waits for one rate, a topic's or the whole broker's. What was read already is stored all the same: nothing is lost, and
-what it was too much is waited for. Where nothing is limited there is no PublishThrottle.
+"""Publishing over a rate: producers over the rate are not read until there is room again (Apache: PublishRateLimiterImpl). Owns
+the waiting producers of one rate, a topic's or the whole broker's. Messages read already are stored all the same: nothing is
+lost, and the excess is waited for. There is no PublishThrottle without a limit.
 """
 
 import asyncio

@@ -1,7 +1,6 @@
-"""Rates as token buckets: what is taken may run a bucket into debt, which time pays back. Pure; `now` is in seconds.
-
-Apache's AsyncTokenBucket: a bucket begins full and holds what comes in one period. Decided on whole runs, so that one may
-overshoot; what it was too much is waited for afterwards, and the mean is the rate.
+"""Rates as token buckets: taken tokens may run a bucket into debt, which time pays back. Pure; `now` is in seconds. Apache's
+AsyncTokenBucket: a bucket begins full and holds the tokens of one period. Decided on whole runs, so that one may overshoot; the
+excess is waited for afterwards, and the mean is the rate.
 """
 
 WAIT_SECONDS_MIN = 0.01
@@ -20,12 +19,12 @@ class TokenBucket:
         self._at = now
 
     def take(self, tokens: float, now: float) -> None:
-        """Also what is not there."""
+        """Takes tokens, also ones that are not there."""
         self._tokens = self.available(now) - tokens
         self._at = now
 
     def change(self, tokens: float, now: float) -> None:
-        """Another rate from now on; what was taken stays taken."""
+        """Sets another rate from now on; taken tokens stay taken."""
         self.take(0, now)
         self._per_second *= tokens / self._capacity
         self._capacity = float(tokens)
@@ -41,7 +40,7 @@ class TokenBucket:
 
 
 class RateLimiter:
-    """Messages and bytes, each limited if it is more than 0; whichever has run out is waited for."""
+    """Messages and bytes, each limited if it is more than 0; an exhausted one is waited for."""
 
     def __init__(self, messages: int, size: int, seconds: float, now: float) -> None:
         self.messages = TokenBucket(messages, seconds, now) if messages > 0 else None

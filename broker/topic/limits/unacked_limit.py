@@ -1,9 +1,8 @@
-"""BrokerUnacked: how many messages may be unacknowledged on all topics of a broker together. Pure.
-
-Of subscriptions that serve several consumers at once (Shared, Key_Shared); those of one active consumer have no such count. At
-the limit each of them that has more than its share is held to it until the sum is below half of the limit; one that grows
-beyond its share meanwhile is held, too. (Apache: BrokerService.addUnAckedMessages, checkUnAckMessageDispatching, which looks
-every 30 s; here it is known with every delivery.)
+"""BrokerUnacked: limit of unacknowledged messages on all topics of a broker together. Pure. The limit covers subscriptions that
+serve several consumers at once (Shared, Key_Shared); those of one active consumer have no such count. Each subscription with
+more than its share is held to it at the limit until the sum is below half of the limit; one that grows beyond its share
+meanwhile is held, too. (Apache: BrokerService.addUnAckedMessages, checkUnAckMessageDispatching, which looks every 30 s; here it
+is known with every delivery.)
 """
 
 from typing import Protocol

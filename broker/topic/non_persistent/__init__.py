@@ -1,1 +1,1 @@
-"""Non-persistent topics: what is published goes to whoever is there and has asked for more, or is dropped."""
+"""Non-persistent topics: messages go to connected consumers with permits, or are dropped."""

@@ -1,8 +1,7 @@
-"""PassingLog: a managed ledger that keeps nothing. An entry is in it while it is being handed out, and never again.
-
-So the same dispatchers that read a stored log serve a non-persistent topic: a run that is appended is there to be read until
-`append` returns, and then counts as acknowledged by everybody. Positions grow, for the dispatchers; clients see 0:0 of every
-entry (`EntryRun.is_passing`), as Apache has it. Nothing here waits, and nothing can fail.
+"""PassingLog: a managed ledger that keeps nothing. An entry is in it only while it is being delivered. The dispatchers of a
+stored log therefore serve a non-persistent topic: an appended run can be read until `append` returns, and then counts as
+acknowledged on every subscription. Positions grow, for the dispatchers; clients see 0:0 of every entry (`EntryRun.is_passing`),
+as Apache has it. Nothing here waits, and nothing can fail.
 """
 
 import asyncio
@@ -22,7 +21,7 @@ _ENTRIES_MAX = 1 << 31
 
 
 class PassingLog:
-    """A `managed_ledger.contract.ManagedLedger`. `entries_at_once_max`: of one append, what is beyond is dropped."""
+    """A `managed_ledger.contract.ManagedLedger`. `entries_at_once_max`: entries of one append beyond it are dropped."""
 
     header_bytes = 0
     appends = None
@@ -81,7 +80,7 @@ class PassingLog:
         """Nothing is kept."""
 
     def read_cached(self, position: Position, entries_max: int, bytes_max: int) -> EntryRun | None:
-        """All that is left of the run under way, also beyond both bounds: what is not taken now is lost."""
+        """The rest of the run under way, also beyond both bounds: entries not taken now are lost."""
         run = self._current
         if run is None or position > (run.ledger_id, run.last_entry_id):
             return None

@@ -1,4 +1,4 @@
-"""The producers of a non-persistent topic: of what comes at once on a connection only so much is taken."""
+"""The producers of a non-persistent topic: a limited number of messages under way on a connection is taken."""
 
 from ports.clock import Clock
 from wire.kernels.metadata import scan

@@ -1,4 +1,4 @@
-"""A subscription of a non-persistent topic: it counts what it could give to nobody, and has no place that could be moved."""
+"""A subscription of a non-persistent topic: it counts dropped messages, and has no cursor that could be moved."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -34,7 +34,7 @@ class PassingSubscription(Subscription):
         self.handle(MarkDeleteMoved(through))
 
     async def reset(self, position: Position, ack_set: Sequence[int] = ()) -> None:
-        """Nothing happens, and nobody is sent away (NonPersistentSubscription.resetCursor)."""
+        """Does nothing, and disconnects no consumer (NonPersistentSubscription.resetCursor)."""
 
     async def reset_to_time(self, publish_time_ms: int) -> None:
         """The same."""

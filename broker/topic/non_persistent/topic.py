@@ -1,7 +1,6 @@
-"""NonPersistentTopic: a topic on a log that keeps nothing. Whoever is there and has asked for more gets what is published.
-
-All else is as with stored topics, by the same machines: producers' access modes, the four types of subscription, who is active
-and whose a key is, policies as far as they are not about what is stored. Follows Apache's NonPersistentTopic.
+"""NonPersistentTopic: a topic on a log that keeps nothing. Connected consumers with permits get the messages. All else is as
+with stored topics, by the same machines: producers' access modes, the four types of subscription, active consumers and owners
+of keys, policies that do not concern storage. Follows Apache's NonPersistentTopic.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -34,7 +33,7 @@ PASSING = TopicKind(PassingPolicies, PassingPublishers, PassingSubscription)
 
 
 class PassingStatsParts(StatsParts):
-    """With what was dropped (NonPersistentTopicStats)."""
+    """Stats with dropped messages (NonPersistentTopicStats)."""
 
     def subscription_stats(self, subscription: Subscription) -> SubscriptionStats:
         rate = subscription.drop_rate.per_second if isinstance(subscription, PassingSubscription) else 0.0

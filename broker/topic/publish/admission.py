@@ -1,9 +1,9 @@
 """Admission of producers: the access modes, the topic epoch and the producers that wait for their turn. Pure.
 
-Follows AbstractTopic of Apache. Where it differs: a producer that ExclusiveWithFencing would refuse for its old epoch harms
-nobody (there it first ends the others), and an exclusive producer that comes back before its old connection was missed
-replaces itself (there it is refused, for ever with some clients), known by the epoch that only it was given. Before somebody is
-refused for the sake of one other, that one's connection is checked: for its name as in Apache, and also for an exclusive one.
+Follows AbstractTopic of Apache. Differences: a producer that ExclusiveWithFencing would refuse for its old epoch harms nobody
+(there it first ends the others), and an exclusive producer that comes back before its old connection was missed replaces itself
+(there it is refused, for ever with some clients), known by the epoch that only it was given. Before a producer is refused
+because of another one, that one's connection is checked: for a name as in Apache, and also for an exclusive producer.
 
 An epoch is granted after it is stored, never before.
 """
@@ -40,7 +40,7 @@ class _Member:
 
 
 class ProducerAdmission:
-    """The producers of one topic. At most one of `owner` and `_claim`; with either of them nobody else is admitted."""
+    """The producers of one topic. At most one of `owner` and `_claim`; with either of them no other producer is admitted."""
 
     def __init__(self, topic: str, topic_epoch: int | None, *, producers_max: int = 0, same_address_max: int = 0) -> None:
         self._topic = topic
@@ -52,7 +52,7 @@ class ProducerAdmission:
         self._claim: _Member | None = None
         self._waiting: list[_Member] = []
         self._checking: dict[ProducerKey, _Member] = {}
-        """Whether they are refused depends on whether somebody else is still there."""
+        """Their refusal depends on another producer being alive."""
         self._epoch_asked = -1 if topic_epoch is None else topic_epoch
         self.topic_epoch = topic_epoch
 
@@ -228,7 +228,7 @@ class ProducerAdmission:
         return self._promote()
 
     def _promote(self) -> list[Effect]:
-        """The next one that waits, if nobody publishes."""
+        """Admits the next waiting one, if no producer publishes."""
         effects: list[Effect] = []
         while self._waiting and not self._is_taken() and not self._admitted:
             effects.extend(self._claim_unless_stale(self._waiting.pop(0)))

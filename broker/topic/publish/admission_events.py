@@ -1,7 +1,7 @@
 """Events of the producers of a topic, and the effects of `admission.ProducerAdmission`.
 
-A producer is known by a key that the driver gives. It hears of each arrival by exactly one of Admit, Enqueue and Refuse, after
-Enqueue by Admit or Refuse once more; before, it may have to wait for a CheckPredecessor.
+A producer is known by a key that the driver gives. Each arrival gets exactly one of Admit, Enqueue and Refuse, after Enqueue
+Admit or Refuse once more; before, it may have to wait for a CheckPredecessor.
 """
 
 from typing import NewType, TypeAlias
@@ -48,7 +48,7 @@ class EpochNotStored:
 
 @record(frozen=True, slots=True)
 class ProducerLeft:
-    """The producer closed or its connection broke, whatever its state. Unknown: ignored."""
+    """The producer closed or its connection broke, in any state. Unknown: ignored."""
 
     key: ProducerKey
     name: str

@@ -1,10 +1,8 @@
-"""Batches that have not all the ids between their first and their last: those by key, of the C++ client and its kin. Pure.
-
-Such a client says of a batch its first sequence id alone. One by key has the ids of the messages of that key, and those of the
+"""Batches without some of the ids between their first and their last: batches by key, of the C++ client and its kin. Pure. Such
+a client gives a batch its first sequence id alone. A batch by key has the ids of the messages of that key, and those of the
 next batch lie between them: counted as first + number - 1, the next one would be taken for a repeat and lost. Java's client and
-others say the last id of each batch, and are never looked at here.
-
-Of a batch whose first message has a key the ids of all are looked at; of others nothing but the metadata is read.
+others give the last id of each batch, and are never checked here. All ids are read of a batch whose first message has a key; of
+others the metadata alone.
 """
 
 from array import array
@@ -25,8 +23,9 @@ _WITH_IDS = bytes(flags for flags in range(256) if flags & HAS_SEQUENCE_ID)
 
 
 def has_gaps(section: Buffer, metadata: MessageMetadata | None = None) -> bool:
-    """Whether ids between its first and its last may be those of another batch. So it is also when it cannot be read: then
-    nothing but its first id is certain."""
+    """Whether ids between its first and its last may be those of another batch. True also for an unreadable batch: its
+    first id alone is certain.
+    """
     try:
         parts = split_section(section)
         metadata = metadata or message_metadata(parts)

@@ -1,9 +1,9 @@
 """Sequence ids of a topic's producers, and the verdict on each message by them. Pure.
 
-Of each producer name the highest sequence id that was pushed (given to the log) is kept apart from the highest that is
-persisted (PIP-6, MessageDeduplication). What is not above the persisted one is a repeat; what is between the two may or may not
-become durable, so its sender has to ask again. Nothing else is ever answered without being stored. Names live as long as they
-are in use, and then for a time; at most `producers_max` of them are remembered besides those in use.
+The highest sequence id of each producer name that was pushed (given to the log) is kept apart from the highest that is
+persisted (PIP-6, MessageDeduplication). A message not above the persisted one is a repeat; one between the two may or may not
+become durable, so that its sender has to ask again. No other message is answered without being stored. Names live as long as
+they are in use, and then for a time; at most `producers_max` of them are remembered besides those in use.
 
 All chunks of a message have one sequence id, which counts as pushed with the last of them. Chunks that are sent again before
 that are known by the message's uuid and size (where Apache stores them twice). A batch of which a part is persisted can be
@@ -31,7 +31,7 @@ class Verdict(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Chunk:
-    """A chunk: `message` tells chunked messages apart, `index` counts from 0."""
+    """A chunk: `message` identifies the chunked message, `index` counts from 0."""
 
     message: tuple[str, int, int]
     """The uuid, the number of chunks, the size of the whole."""
@@ -65,7 +65,7 @@ class _Producer:
     """A message that was refused and may come again: were one above it stored, it would be taken for a repeat then."""
 
     def is_out_of_turn(self, first: int) -> bool:
-        """Whether a message comes after one that was refused. It is that one's turn, or an older one's."""
+        """Whether a message comes after one that was refused. The refused one is next, or an older one."""
         if self.refused_from is None:
             return False
         if first > self.refused_from:
@@ -74,7 +74,7 @@ class _Producer:
         return False
 
     def settle(self) -> None:
-        """Nothing is in flight: what was pushed and is not persisted will not be."""
+        """No message is in flight: ids pushed and not persisted will not be."""
         self.pushed = self.persisted
         if self.chunks is not None:
             self.chunks.pushed = self.chunks.persisted
@@ -88,7 +88,7 @@ class Deduplication:
     unsaved_entries: int = 0
     _producers: dict[str, _Producer] = field(default_factory=dict)
 
-    # what is asked
+    # questions
 
     def last_pushed(self, name: str) -> int:
         """The last sequence id of a producer, for PRODUCER_SUCCESS; NOTHING when there is none."""
@@ -105,7 +105,7 @@ class Deduplication:
         """Names that something is known of."""
         return len(self._producers)
 
-    # what is published
+    # publishing
 
     def push_run(self, name: str, first: int, last: int, now_ms: int) -> bool:
         """Whether a run of messages with these ids, ascending, is new as a whole: then it is pushed, as one append."""
@@ -153,7 +153,7 @@ class Deduplication:
         self._producers[name].in_flight += 1
 
     def note(self, name: str, last: int, now_ms: int) -> None:
-        """An append that is not judged, because what was before is not known yet. NOTHING: chunks, of which no last one."""
+        """An append without a verdict, because earlier ids are not known yet. NOTHING: chunks without a last one."""
         producer = self._producer(name, now_ms)
         if last != NOTHING:
             producer.pushed = _later(producer.pushed, last)
@@ -170,7 +170,7 @@ class Deduplication:
             producer.settle()
 
     def failed(self, name: str) -> None:
-        """An append is not durable. What is pushed falls back when nothing else is in flight."""
+        """An append is not durable. The pushed id falls back when nothing else is in flight."""
         producer = self._producers[name]
         producer.in_flight -= 1
         if producer.in_flight == 0:
@@ -208,7 +208,7 @@ class Deduplication:
             producer.pushed = _later(producer.pushed, last)
 
     def snapshot(self) -> dict[str, int]:
-        """Producer names with what is persisted; the most recently active `producers_max` of them. Counts from 0 again."""
+        """Producer names with their persisted ids; the most recently active `producers_max` of them. Counts from 0 again."""
         self.unsaved_entries = 0
         known = [(name, found.persisted) for name, found in self._producers.items() if found.persisted is not None]
         if len(known) > self.producers_max:
@@ -217,9 +217,8 @@ class Deduplication:
         return dict(known)
 
     def purge(self, in_use: Collection[str], before_ms: int, now_ms: int) -> int:
-        """Forget names that nobody uses: those last seen in use before that time, and the oldest of those too many.
-
-        How many were forgotten.
+        """Forgets unused names: those last seen in use before that time, and the oldest of those too many. Returns their
+        number.
         """
         idle = []
         for name, producer in self._producers.items():
@@ -236,7 +235,7 @@ class Deduplication:
 
     @property
     def has_too_many(self) -> bool:
-        """Whether it is time for a `purge`, whatever the clock says."""
+        """Whether a `purge` is due, independently of the clock."""
         return len(self._producers) > self.producers_max + SLACK
 
     def _producer(self, name: str, now_ms: int) -> _Producer:

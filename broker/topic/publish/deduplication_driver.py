@@ -1,12 +1,11 @@
-"""Deduplication of one topic: performs what `deduplication` decides, and keeps what it knows in a cursor.
+"""Deduplication of one topic: performs the decisions of `deduplication`, and keeps its state in a cursor.
 
 Owns the durable cursor `pulsar.dedup`: its properties are the highest persisted sequence id of each producer name, its mark is
-the entry up to which they are true (Apache's format, so that either software goes on from the other's). What came after the
-mark is read again when the topic is loaded; a snapshot is due after so many entries, after some time, and at the end, so that
-there is never much of it. Turning on and off is one task, however often it is asked for (MessageDeduplication.checkStatus).
-
-Until all is known nothing is judged, but everything is written down. Producers come on when all is known, and when what their
-predecessors of the same name have on its way is settled: the last sequence id that they are told is then certain.
+the entry up to which they are true (Apache's format, so that either software goes on from the other's). Later entries are read
+again when the topic is loaded; a snapshot is due after so many entries, after some time, and at the end, so that these are
+never many. Turning on and off is one task for any number of requests (MessageDeduplication.checkStatus). Messages get no
+verdict until all is known, but all ids are recorded. Producers are admitted when all is known, and when messages under way of
+their predecessors of the same name are settled: the last sequence id that they get is then certain.
 """
 
 import asyncio
@@ -97,7 +96,7 @@ class TopicDeduplication:
     # on and off
 
     def policies_changed(self) -> None:
-        """Begin what they ask for now; it goes on by itself. What failed before is tried again."""
+        """Begins the change that the policies ask for; it goes on by itself. A failed change is tried again."""
         if self._changing is None and not self._is_closed and not self._is_right():
             self._changing = self._loop.create_task(self._change())
             self._changing.add_done_callback(self._changed)
@@ -110,7 +109,7 @@ class TopicDeduplication:
         return self.status is Status.DISABLED and CURSOR not in self._host.ledger.cursors
 
     async def _change(self) -> None:
-        """Until what is asked for is so; a failure ends it."""
+        """Runs until the wanted state is reached; a failure ends it."""
         while not self._is_right():
             try:
                 await (self._begin() if self._policies.current.deduplication_enabled else self._end())
@@ -177,7 +176,7 @@ class TopicDeduplication:
         _log.info(line("deduplication off", topic=self._host.name))
 
     async def ready(self) -> None:
-        """Return when a producer can come on. BrokerError(PERSISTENCE) when what is stored cannot be known."""
+        """Return when a producer can come on. BrokerError(PERSISTENCE) when the stored state cannot be read."""
         self.policies_changed()
         while self._changing is not None:
             await asyncio.wait([self._changing])
@@ -196,7 +195,7 @@ class TopicDeduplication:
         return self.is_active and not name.startswith(REPLICATORS)
 
     def last_sequence_id(self, name: str) -> int:
-        """-1 without deduplication, and for who is new."""
+        """-1 without deduplication, and for a new producer."""
         return self._known.last_pushed(name) if self.is_active else -1
 
     def pieces(self, name: str, run: SendRun) -> list[Piece]:
@@ -214,7 +213,7 @@ class TopicDeduplication:
         return _REFUSALS[piece.verdict]
 
     def appended(self, name: str, piece: Piece, future: "asyncio.Future[EntryRun]") -> None:
-        """A piece is on its way. Comes before whoever sends the receipt."""
+        """Called when a piece is on its way, before its receipt can be sent."""
         listen(future, partial(self._answered, self._known, name, piece.last, piece.chunk))
 
     def _answered(
@@ -272,7 +271,7 @@ class TopicDeduplication:
         if self._position > self._cursor.mark_delete:
             self._cursor.acknowledge_cumulative(self._position, properties=snapshot)
 
-    # names that nobody uses
+    # unused names
 
     def producer_came(self, name: str) -> None:
         """Notes an admitted producer. One more name may be too many."""
@@ -302,7 +301,7 @@ class TopicDeduplication:
     # the end
 
     def close(self) -> None:
-        """The topic closes, and its cursors with it. What is known until now is in the cursor."""
+        """The topic closes, and its cursors with it. Stores the known ids in the cursor."""
         if self._is_closed:
             return
         self._is_closed = True

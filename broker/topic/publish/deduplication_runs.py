@@ -1,4 +1,4 @@
-"""Runs of messages beside what is known of their producer: whole where they are new, cut where they are not. Pure.
+"""Runs of messages beside the known ids of their producer: whole where they are new, cut where they are not. Pure.
 
 The cost is that of a run as long as its ids ascend and are new. Only a run that has something known in it, chunks or markers
 is looked at entry by entry.
@@ -23,9 +23,8 @@ from .deduplication import NOTHING, Chunk, Deduplication, Verdict
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Consecutive messages of a run with one fate. What is not to be stored is there without its bytes.
-
-    `last` and `chunk`: up to where its producer is persisted when the piece is stored.
+    """Consecutive messages of a run with one fate. A fate other than storing leaves out the bytes. `last` and `chunk`: the
+    producer's persisted id once the piece is stored.
     """
 
     run: SendRun
@@ -56,7 +55,7 @@ def judged(known: Deduplication, name: str, run: SendRun, now_ms: int) -> list[P
 
 
 def noted(known: Deduplication, name: str, run: SendRun, now_ms: int) -> Piece:
-    """The whole run, to be stored whatever it is."""
+    """The whole run, to be stored in any case."""
     messages = list(_messages(run, _last_ids(run)))
     last, chunk = _reach(messages)
     known.note(name, last, now_ms)
@@ -76,7 +75,7 @@ def message_of(metadata: MessageMetadata, section: Buffer) -> Message:
 
 
 def metadata_of(section: Buffer) -> MessageMetadata | None:
-    """None where it cannot be read: then its message is nobody's."""
+    """None for unreadable metadata: its message has no known producer."""
     try:
         return message_metadata(split_section(section))
     except MalformedPayload:

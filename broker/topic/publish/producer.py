@@ -1,7 +1,7 @@
 """One producer on a topic: the publish path. Runs go to the log, receipts come back in the order of publish.
 
 Owns the runs that are not answered yet. Each is answered once, in order; by a receipt only if it and all before it are durable.
-How many runs may be under way is the connection's bound (it stops reading).
+The connection bounds the runs under way (it stops reading).
 """
 
 import asyncio
@@ -85,14 +85,14 @@ class TopicProducer(ProducerRow):
         self.is_ready = False
         self.is_closed = False
         self.is_introduced = False
-        """Whether the connection has it; until then it hears of its end as the refusal of its request."""
+        """Whether the connection has it; until then the end of the producer is a refusal of its request."""
         self.message_size_max = self.delay_ms_max = 0
         self.is_encryption_required = False
         self.topic_epoch: int | None = None
         self._host = host
         self._sink = sink
         self.is_held = False
-        """Whether the producer is sent away soon, and publishes nothing more."""
+        """Whether the broker ends the producer soon, so that it publishes no more."""
         self._holds = 0
         """Rates that keep its connection from being read."""
         self._is_broken = False
@@ -122,10 +122,10 @@ class TopicProducer(ProducerRow):
             self._store(run)
 
     def take_part(self, sends: SendMix, place: int, now: float) -> SentPart | None:
-        """Publish a part of what a read brought, together with others: whoever gets it sends it (`bookkeeper.write.together`).
+        """Publishes a part of one read, together with others: the caller sends it (`bookkeeper.write.together`).
         `turns.take_parts` does the same where the log's open ledger counts its parts.
 
-        None: nothing has changed, `publish` is to be called. So it is where anything but the log is concerned.
+        None: nothing has changed, `publish` is to be called. This is the answer if more than the log is concerned.
         """
         if self._unanswered or self.is_held or self._is_broken or self.is_closed or not self.is_ready:
             return None
@@ -160,7 +160,7 @@ class TopicProducer(ProducerRow):
             self._parts_ended()
 
     def _drop(self, run: SendRun) -> None:
-        """The client hears nothing of it but that the producer has ended."""
+        """The client gets the end of the producer alone."""
         self._unanswered = queued(self._unanswered, (run, _CLOSED))
         if self.is_closed:
             self._fail_rest()
@@ -219,7 +219,7 @@ class TopicProducer(ProducerRow):
             run, outcome = unanswered[0]
             if isinstance(outcome, _Refused):
                 if self.is_held and not self.is_closed:
-                    return  # the client hears of the end first
+                    return  # the client gets the end first
                 unanswered.popleft()
                 self._sink.send_failed(run, outcome.code, outcome.message)
             elif isinstance(outcome, _Repeated):
@@ -243,7 +243,7 @@ class TopicProducer(ProducerRow):
         self._run_failed(run, error)
 
     def _has_known_fate(self, error: BaseException) -> bool:
-        """Whether the client is told of this run; the others wait for the end of the producer."""
+        """Whether the client gets an answer to this run; the others wait for the end of the producer."""
         match error:
             case ManagedLedgerTerminated():
                 return self.is_closed
@@ -268,12 +268,13 @@ class TopicProducer(ProducerRow):
                 self._break(error)
 
     def _break(self, error: BaseException) -> None:
-        """A run's fate is open, or the client is not told of it. A receipt for a later one would tell the client that this one
-        is stored, so there is none."""
+        """A run's fate is open, or the client gets no answer to it. A receipt for a later run would confirm this one, so
+        that there is none.
+        """
         self._is_broken = True
         self._host.storage_failed(error)
         if self.is_closed:
-            self._fail_rest()  # nobody else will: it has left the topic
+            self._fail_rest()  # no other code will: it has left the topic
 
     def _fail_rest(self) -> None:
         self._is_broken = True
@@ -294,7 +295,7 @@ class TopicProducer(ProducerRow):
         return last
 
     def hold(self) -> None:
-        """Soon the broker ends it: take nothing new on, so that what is on its way can be answered before."""
+        """The broker ends the producer soon: refuses new messages, so that those under way can be answered before."""
         self.is_held = True
 
     def hold_reading(self) -> None:

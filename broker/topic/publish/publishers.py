@@ -155,8 +155,9 @@ class Publishers(PublishersRow):
         return producer
 
     def check_storage(self) -> None:
-        """A client that is sent away and comes back is refused by name, and fails what it has waiting; its consumers go on. A
-        SEND_ERROR would end its connection, and their work with it."""
+        """A client whose producer is closed and that comes back is refused by name, and fails its waiting messages; its
+        consumers go on. A SEND_ERROR would end its connection, and their work with it.
+        """
         refusal = self._limits.storage_refusal()
         if refusal and not (self._is_sending_away or self._has_ended):
             self._is_sending_away = True
@@ -236,7 +237,7 @@ class Publishers(PublishersRow):
             self._host.storage_failed(error)
 
     def log_ended(self, producer: TopicProducer) -> None:
-        """Sent away first, as by Apache (PersistentTopic.addFailed): its client hears why when it comes back."""
+        """Closed first, as by Apache (PersistentTopic.addFailed): its client gets the reason when it comes back."""
         producer.end("the topic is terminated")
         self.producer_left(producer)
 
@@ -248,7 +249,7 @@ class Publishers(PublishersRow):
         self._host.somebody_left()
 
     async def drain(self, seconds_max: float) -> None:
-        """Take nothing new on and wait for what is on its way, so that no client has to send it again elsewhere."""
+        """Refuses new messages and waits for those under way, so that no client has to send them again elsewhere."""
         for producer in self._producers.values():
             producer.hold()
         appends = self.last_appends()
@@ -276,7 +277,7 @@ class Publishers(PublishersRow):
             self.producer_left(producer)
 
     def end_all(self, reason: str) -> None:
-        """The topic closes: whoever publishes is told, whoever asked is refused. Nobody is taken on any more."""
+        """The topic closes: its producers are closed, waiting ones are refused, and no new one is admitted."""
         self._has_ended = True
         self.deduplication.close()
         if self._throttle is not None:

@@ -1,4 +1,4 @@
-"""Counters of what goes in and out, and rates over the last sampling period. Counting is a few additions per run."""
+"""Counters of messages and bytes in and out, and rates over the last sampling period. Counting is a few additions per run."""
 
 from collections.abc import Sequence
 

@@ -131,7 +131,7 @@ class TopicConsumer(ConsumerRow):
     def type(self) -> SubscriptionType:
         return self.request.type
 
-    # what the connection asks
+    # calls of the connection
 
     def flow(self, permits: int) -> None:
         if not self.is_closed:
@@ -140,7 +140,7 @@ class TopicConsumer(ConsumerRow):
             self._subscription.handle(PermitsAdded(self.key, permits))
 
     def acknowledge_run(self, run: AckRun) -> None:
-        if not self.is_closed and not self._subscription.is_fenced:  # what is acknowledged during a seek is of the old place
+        if not self.is_closed and not self._subscription.is_fenced:  # acknowledgements during a seek belong to the old place
             self.last_acknowledgement_ms = self._subscription.clock.now_ms()
             self._count_acknowledged(self._subscription.acknowledging.run(self.key, run))
 
@@ -229,7 +229,7 @@ class TopicConsumer(ConsumerRow):
             self._let_go()
             self._subscription.consumer_left(self)
 
-    # what the subscription does with it
+    # calls of the subscription
 
     async def is_alive(self) -> bool:
         """Whether its client is there; when not, it has left."""
@@ -271,7 +271,7 @@ class TopicConsumer(ConsumerRow):
             self._sink.active_changed(is_active)
 
     def reached_end(self) -> None:
-        """Nothing will ever come after what it has acknowledged; it is told once."""
+        """No message will ever come after the acknowledged ones; the consumer gets the notice once."""
         if self._is_introduced and not self._knows_end:
             self._knows_end = True
             self._sink.reached_end_of_topic()

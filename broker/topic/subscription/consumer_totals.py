@@ -1,7 +1,7 @@
-"""ConsumerTotals: what all consumers of a topic add up to, without a look at each of them. Pure.
+"""ConsumerTotals: sums over all consumers of a topic, without a look at each of them. Pure.
 
 A topic may have 30,000 subscriptions with consumers, and is asked for this whenever a producer or a consumer comes, at each
-load report and each look for unused topics. It is told of each consumer that comes, leaves or has its rates sampled.
+load report and each look for unused topics. It is notified of each consumer that comes, leaves or has its rates sampled.
 """
 
 from .consumer import TopicConsumer
@@ -41,7 +41,7 @@ class ConsumerTotals:
         self._message_rate -= consumer.rates.messages.per_second
         self._byte_rate -= consumer.rates.bytes.per_second
         if not self.count:
-            self._message_rate = self._byte_rate = 0.0  # nothing is left of what was rounded
+            self._message_rate = self._byte_rate = 0.0  # no rounding error is left
 
     def _add(self, consumer: TopicConsumer, one: int) -> None:
         host = _host(consumer.request.address)

@@ -1,8 +1,7 @@
-"""DurableCursors: the places of a topic's durable subscriptions, and which of them is behind all others.
-
-Asked by everything that judges a backlog: quotas, expiry, the look for unused topics, stats. With 30,000 subscriptions
-nobody can look at all of them each time. Owns a heap of places (`SlowestCursor`); compaction's place is beside
-it, since what compaction has not read is a backlog, but must not expire, nor be evicted.
+"""DurableCursors: the places of a topic's durable subscriptions, and the one behind all others. Used by everything that judges
+a backlog: quotas, expiry, the look for unused topics, stats. A look at all of 30,000 subscriptions each time would be too slow.
+Owns a heap of places (`SlowestCursor`); compaction's place is beside it, since messages that compaction has not read are a
+backlog, but must not expire, nor be evicted.
 """
 
 from broker.compaction.compacted_topic import COMPACTION_CURSOR

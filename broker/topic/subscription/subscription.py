@@ -1,7 +1,7 @@
 """One subscription: a cursor, its consumers and the dispatcher that serves them.
 
-Owns who is connected, and the rules that hold for all types: one type at a time, limits, and being fenced (refusing consumers)
-while its cursor is moved or deleted. Which consumer gets what is the dispatcher's; what is acknowledged is the cursor's.
+Owns the connected consumers, and the rules that hold for all types: one type at a time, limits, and being fenced (refusing
+consumers) while its cursor is moved or deleted. The dispatcher decides deliveries; the cursor holds acknowledgements.
 """
 
 import asyncio
@@ -244,7 +244,9 @@ class Subscription(SubscriptionRow):
         return True
 
     def end_consumers(self, reason: str | None, *, asked_by: TopicConsumer | None = None) -> None:
-        """Send everybody away; whoever asked for it gets another answer. The dispatcher starts anew with the next one."""
+        """Disconnects all consumers; the one that asked for it gets another answer. The dispatcher starts anew with the
+        next one.
+        """
         self._awaited_return.end()
         self._stop_dispatching()
         for consumer in self.consumers:
@@ -265,8 +267,9 @@ class Subscription(SubscriptionRow):
     # the place is moved, or given up
 
     def acknowledge_through(self, position: Position) -> int:
-        """Acknowledge all up to and including it, for all consumers; how many entries were not acknowledged before. Nothing
-        happens while the place is being moved otherwise, nor for what is acknowledged already."""
+        """Acknowledges all up to and including it, for all consumers; returns the number of newly acknowledged entries.
+        Does nothing while the place is being moved otherwise, nor for acknowledged entries.
+        """
         if self.is_fenced or position <= self.cursor.mark_delete:
             return 0
         before = self.cursor.backlog_entries()
@@ -279,11 +282,11 @@ class Subscription(SubscriptionRow):
         return before - self.cursor.backlog_entries()
 
     def acknowledge_committed(self, acknowledgement: Acknowledgement) -> None:
-        """Acknowledges on the cursor what a committed transaction has acknowledged."""
+        """Applies a committed transaction's acknowledgements to the cursor."""
         self.acknowledging.command(None, acknowledgement)
 
     def expire_through(self, position: Position) -> int:
-        """The same, for what nobody has acknowledged in time."""
+        """The same, for entries that were not acknowledged in time."""
         count = self.acknowledge_through(position)
         if count:
             self.expired_entries += count
@@ -291,7 +294,7 @@ class Subscription(SubscriptionRow):
         return count
 
     async def reset(self, position: Position, ack_set: Sequence[int] = ()) -> None:
-        """Seek: everybody is sent away after the cursor has moved, and comes back by itself."""
+        """Seek: all consumers are closed after the cursor has moved, and come back by themselves."""
         self._fence("Failed to fence subscription")
         try:
             self._stop_dispatching()

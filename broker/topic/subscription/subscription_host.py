@@ -1,4 +1,4 @@
-"""SubscriptionHost: what a subscription needs of its topic."""
+"""SubscriptionHost: the part of a topic that a subscription needs."""
 
 from typing import Protocol, TypeVar
 

@@ -119,7 +119,7 @@ class Subscriptions(SubscriptionsRow):
         return self._by_name.get(name)
 
     def take_newest(self, new: New, keep: Callable[[], None]) -> int:
-        """A run was just confirmed; `keep` it, unless all who are there got it at once. How many got it."""
+        """A run was just confirmed; `keep` it, unless all consumers got it at once. Returns the number that got it."""
         taken = hand_out(self, new, self._clock.now_ms(), self._deliveries.by_link)
         if taken >= 0:
             self._deliveries.send_soon()
@@ -157,7 +157,7 @@ class Subscriptions(SubscriptionsRow):
         self._do_to_each(lambda subscription: subscription.policies_changed(self._shared))
 
     def publish_rates_sampled(self) -> None:
-        """Dispatch rates may be relative to them. Where none is, an idle topic's subscriptions are left alone."""
+        """Dispatch rates may be relative to them. An idle topic's subscriptions are not touched if none is."""
         policies = self._policies.current
         rates = (policies.dispatch_rate, policies.subscription_dispatch_rate, *policies.subscription_rates.values())
         if not any(rate.is_relative_to_publish_rate for rate in rates):
@@ -198,7 +198,7 @@ class Subscriptions(SubscriptionsRow):
             return await self._create(name, request.from_earliest, request.subscription_properties)
 
     async def _check_predecessors(self, request: SubscribeRequest) -> None:
-        """Those in the way that are there no more have left when this returns; who is still there keeps the newcomer out."""
+        """Dead consumers in the way have left when this returns; a live one keeps the new consumer out."""
         found = self._by_name.get(request.subscription)
         others = [] if found is None else in_the_way(found.consumers, request)
         for other, is_alive in zip(others, await asyncio.gather(*(other.is_alive() for other in others)), strict=True):
@@ -297,13 +297,13 @@ class Subscriptions(SubscriptionsRow):
             self.gone.include(counters)
 
     async def store_delays(self) -> None:
-        """Before a polite end: whoever loads the topic next need not read what waits for its time. Takes seconds at most."""
+        """Before a polite end: the next load of the topic need not read delayed messages. Takes seconds at most."""
         for failure in await side_by_side(each.index.finish() for each in self.all if each.index is not None):
             if failure is not None:
                 raise failure
 
     async def end_all(self, reason: str) -> None:
-        """The topic closes: everybody is told. Returns when no cursor is being made or deleted any more."""
+        """The topic closes: all consumers are closed. Returns when no cursor is being made or deleted any more."""
         everything = self.all
         for subscription in everything:
             subscription.is_fenced = True
@@ -321,9 +321,8 @@ class Subscriptions(SubscriptionsRow):
 
 
 def start_of_reader(ledger: ManagedLedger, request: SubscribeRequest) -> Position:
-    """The first position that a reader gets: the entry it names, of which it skips by itself what it has had.
-
-    A place beyond the end, or none, means what the initial position says (NonDurableCursorImpl).
+    """The first position that a reader gets: the entry it names, in which it skips the messages that it has had. A place beyond
+    the end, or none, means the initial position (NonDurableCursorImpl).
     """
     start = request.start
     if start is None or start > ledger.last_confirmed:
