@@ -73,7 +73,7 @@ def _request(step: Step, key: ProducerKey) -> ProducerRequest:
         topic_epoch=None if asked < 0 else asked,
         is_encrypted=False,
         metadata={},
-        address=f"10.0.0.{key}:1",
+        address=step.text("address", f"10.0.0.{key}:1"),
         client_version="test",
     )
 

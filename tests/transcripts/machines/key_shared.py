@@ -39,6 +39,7 @@ class KeyShared:
                 self._topic.keys += step.texts("keys")
                 return contract.EntriesAvailable()
             case "EntriesRead":
+                self._topic.pending = step.numbers("pending")
                 return self._topic.run_for(step.number("id"), step.number("max", 0))
             case "EntriesPicked":
                 return self._topic.picks_for(step.number("id"))

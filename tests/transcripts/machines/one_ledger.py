@@ -19,6 +19,8 @@ class OneLedger:
     def __init__(self, slots: Mapping[str, int]) -> None:
         self.keys: list[str] = []
         self.acknowledged: set[int] = set()
+        self.pending: Sequence[int] = ()
+        """Entries that a read gives as acknowledged: they are, in a transaction that is not decided."""
         self._slots = slots
         self._reads: dict[int, Read] = {}
 
@@ -55,7 +57,9 @@ class OneLedger:
         metadata = RunMetadata(array("I", [1] * count), array("B", bytes(count)), 0, count)
         hashes = array("I", [self._slots[key] for key in self.keys[first:end]])
         mark_delete, is_last = Position(LEDGER, self._mark_delete()), end == len(self.keys)
-        return EntriesRead(read.read_id, run, metadata, mark_delete, BitMap(self.acknowledged), {}, hashes, is_last)
+        return EntriesRead(
+            read.read_id, run, metadata, mark_delete, BitMap([*self.acknowledged, *self.pending]), {}, hashes, is_last
+        )
 
 
 def _picked(read: Read) -> Sequence[int]:
