@@ -1,7 +1,7 @@
-"""One transaction coordinator: performs what its machine decides, and answers when it is durable.
+"""One transaction coordinator: performs its machine's decisions, and answers when they are durable.
 
-Owns the log, the tasks that end transactions, and the timer of those that are due. When the log fails it has ended: nothing
-that was decided and not stored is known any more, and whoever loads it again begins from the log.
+Owns the log, the tasks that end transactions, and the timer of those that are due. The coordinator ends when its log fails:
+decisions that were not stored are forgotten, and the next load begins from the log.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ log = logging.getLogger(__name__)
 
 LOOK_SECONDS_MAX = 3600.0
 ANSWER_SECONDS_MAX = 20.0
-"""Who asks for an end hears by then what is left of it. Apache's clients wait for 30 s (operationTimeout)."""
+"""Time limit of the answer to a request for an end. Apache's clients wait for 30 s (operationTimeout)."""
 TIMEOUT_MS_MAX = 1 << 62
 """A client's number has 64 bits without a sign, of which a file with a sign keeps 63."""
 
@@ -56,7 +56,7 @@ class Coordinator:
     async def load(
         cls, coordinator_id: int, ledgers: ManagedLedgers, endings: Endings, clock: Clock, active_max: int
     ) -> "Coordinator":
-        """Returns the coordinator in its log. What was to be committed or aborted is so, what is open is timed on.
+        """Returns the coordinator in its log. Decided transactions are ended, and timers of open ones go on.
         BrokerError(PERSISTENCE)."""
         started_ms = clock.now_ms()
         stored = await TransactionLog.open(ledgers, coordinator_id, clock)
@@ -108,10 +108,10 @@ class Coordinator:
         await self._append(self.machine.add_subscriptions(least, subscriptions))
 
     async def end(self, least: int, action: TxnAction) -> None:
-        """Ends a transaction, at all participants when it returns. That it will end so is durable before anybody is asked.
-
-        SERVICE_NOT_READY: some have not, by ANSWER_SECONDS_MAX. They are asked on, and who asks for the end again waits again.
-        TRANSACTION_CONFLICT: some had been told the other end before by somebody else; all others have done it.
+        """Ends a transaction, at all participants when it returns. The decision is durable before any participant is asked.
+        SERVICE_NOT_READY: some have not answered by ANSWER_SECONDS_MAX. They are asked on, and a repeated request for the end
+        waits again. TRANSACTION_CONFLICT: another client had ended it the other way at some participants; all others have done
+        it.
         """
         self._check()
         await self._append(self.machine.end(least, action))
@@ -206,7 +206,7 @@ class Coordinator:
     # ---- The log
 
     async def _append(self, record: Record | None) -> None:
-        """None: what was decided before is enough; it may be on its way still."""
+        """None: an earlier decision is enough; it may be on its way still."""
         if record is None:
             await self._stored(self.log.all_stored())
             return

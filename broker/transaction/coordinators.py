@@ -31,7 +31,7 @@ log = logging.getLogger(__name__)
 
 SYSTEM = NamespaceName("pulsar", "system")
 ASSIGN = TopicName.parse("persistent://pulsar/system/transaction_coordinator_assign")
-"""Its partitions say by their owners who is which coordinator; nobody opens it."""
+"""The owners of its partitions are the coordinators; the topic is never opened."""
 COORDINATORS = 16
 """As many as Apache's `initialize-transaction-coordinator-metadata` makes."""
 LOADS_MAX = 4
@@ -51,7 +51,7 @@ async def initialise_coordinators(catalogue: Catalogue, count: int = COORDINATOR
 
 
 class Coordinators:
-    """`close` before the service. What a client asks of one that is not here: TRANSACTION_COORDINATOR_NOT_FOUND."""
+    """`close` before the service. Requests to a coordinator that is not here: TRANSACTION_COORDINATOR_NOT_FOUND."""
 
     def __init__(
         self,
@@ -142,7 +142,7 @@ class Coordinators:
     def _busy_done(self, coordinator_id: int, done: "asyncio.Task[None]") -> None:
         del self._busy[coordinator_id]
         if not done.cancelled():
-            done.exception()  # whoever waits hears of it
+            done.exception()  # waiting callers get it
 
     async def _load(self, coordinator_id: int, topic: TopicName) -> None:
         async with self._turns:

@@ -1,9 +1,9 @@
-"""Tells everybody who took part in a transaction how it ends, until all have done it.
+"""Sends the end of a transaction to every participant, until all have done it.
 
-Owns one try at a time for each participant. Nobody is asked before it is durable how the transaction ends, and nobody is left
-out: who cannot be reached, or refuses, is asked again for as long as it takes (Apache: endTxnInTransactionBuffer, which gives
-up at errors that it does not know, until the coordinator is loaded again). But for who says TRANSACTION_CONFLICT: it was told
-the other end before, by whoever may say END_TXN_ON_PARTITION, and cannot take that back. (Apache's topics say that it is done.)
+Owns one try at a time for each participant. No participant is asked before the decision is durable, and none is left out: one
+that cannot be reached, or refuses, is asked again for as long as it takes (Apache: endTxnInTransactionBuffer, which gives up at
+errors that it does not know, until the coordinator is loaded again). The exception is TRANSACTION_CONFLICT: a client that may
+send END_TXN_ON_PARTITION had ended it the other way there, which cannot be undone. (Apache's topics answer success.)
 """
 
 import asyncio
@@ -23,7 +23,7 @@ log = logging.getLogger(__name__)
 
 RETRY_SECONDS_MIN, RETRY_SECONDS_MAX = 0.1, 10.0
 _LOGGED_AFTER = 3
-"""Attempts; before that somebody is just being loaded or moved."""
+"""Attempts before a line in the log; until then a participant may just be loaded or moved."""
 
 
 @dataclass(slots=True)
@@ -37,10 +37,10 @@ class Ending:
     refusals: dict[Participant, str] = field(default_factory=dict)
     """Of those who have not done it yet: why, the last time."""
     against: list[Participant] = field(default_factory=list)
-    """Who had ended it the other way before, and stay with that."""
+    """Participants that had ended it the other way before, and keep that."""
 
     def not_done(self) -> BrokerError:
-        """Error for a caller that has waited long enough. It will be done: that is stored."""
+        """Error for a caller that has waited long enough. The end will be done: the decision is stored."""
         end = "committed" if self.action is TxnAction.COMMIT else "aborted"
         text = f"Transaction {self.txn_id} will be {end}, but not all who took part have done it yet"
         first = next(iter(self.refusals.items()), None)

@@ -1,7 +1,7 @@
-"""The log of one coordinator: a managed ledger of its own, and the cursor that says what of it is still needed.
+"""The log of one coordinator: a managed ledger of its own, and the cursor that marks its needed records.
 
 Owns both. Apache's names: `__transaction_log_N` in pulsar/system, the cursor `transaction.subscription`, the property
-`max_local_txn_id` (MLTransactionLogImpl, MLTransactionSequenceIdGenerator). What the records mean, the machine knows.
+`max_local_txn_id` (MLTransactionLogImpl, MLTransactionSequenceIdGenerator). The machine knows the meaning of the records.
 """
 
 import asyncio
@@ -33,11 +33,11 @@ SEQUENCES_RESERVED = 10_000
 REPLAYED_MIN = 2_000
 """Entries at the end of the log that are read also when nothing needs them, to know how their transactions ended."""
 _RETENTION_MS, _RETENTION_BYTES = 600_000, 16 << 20
-"""Of what is not needed: longer than a client tries to hear an answer."""
+"""Time that unneeded records are kept: longer than a client tries to get an answer."""
 _READ_ENTRIES, _READ_BYTES = 500, 1 << 20
 
 OnRecord = Callable[[Record, Place, int], Sequence[Place]]
-"""A record, where it is and the highest number given at its time; returns what is not needed any more."""
+"""Takes a record, its place and the highest number given at its time; returns places that are not needed any more."""
 
 
 def log_topic(coordinator_id: int) -> TopicName:
@@ -68,7 +68,7 @@ class TransactionLog:
         return cls(coordinator_id, ledger, clock)
 
     async def replay(self, on_record: OnRecord) -> int:
-        """All that is needed and what came before it; the highest number that may have been given."""
+        """Reads all needed records and those before them; returns the highest number that may have been given."""
         try:
             position: Position | None = self._begin()
             while position is not None:
@@ -117,8 +117,9 @@ class TransactionLog:
         self._reserved = sequence
 
     async def append(self, record: Record, last_sequence: int, on_stored: Callable[[Place], None]) -> None:
-        """Appends a record; returns when it is durable. In the order of the calls. `on_stored` is told of its place first, also
-        when nobody waits any more."""
+        """Appends a record; returns when it is durable. Records are in the order of the calls. `on_stored` gets the place
+        first, also without a waiting caller.
+        """
         payload = encode(self._coordinator_id, record, last_sequence, self._clock.now_ms())
         self._last = stored = self._appends.append(payload)
         stored.listen(partial(_tell, on_stored))
@@ -137,7 +138,9 @@ class TransactionLog:
             raise _failure(self._coordinator_id, error) from error
 
     def let_go(self, places: Sequence[Place]) -> None:
-        """Deletes records in the order of the log, so that the opening of a transaction goes first, whatever a crash leaves."""
+        """Deletes records in the order of the log, so that the opening of a transaction goes first, also with a crash in
+        between.
+        """
         for place in places:
             position = place.position
             if place.parts == 1:

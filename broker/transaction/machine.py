@@ -1,11 +1,11 @@
 """Transactions of a coordinator: their states, the changes allowed, and the records that these write into its log. Pure.
 
 Owns the transactions that have not ended, a bounded memory of those that have, and the times at which they are due. Never
-writes or waits: it gives a record for the log and takes it for done; who drives it says nothing to anybody before the record
-is durable, and throws all of this away when that fails, to begin again from the log.
+writes or waits: it gives a record for the log and takes it for done; the driver answers no client before the record is durable,
+and drops the machine when that fails, to begin again from the log.
 
 Apache: MLTransactionMetadataStore, TxnMetaImpl, TransactionTimeoutTracker. We differ in one: ending a transaction again in the
-same way succeeds, for a client sends it again when it did not hear the answer; Apache calls it unknown by then.
+same way succeeds, because a client that missed the answer sends it again; Apache calls it unknown by then.
 """
 
 import heapq
@@ -64,7 +64,7 @@ class Transaction:
     subscriptions: dict[TxnSubscription, None] = field(default_factory=dict)
     places: list[Place] = field(default_factory=list)
     against: tuple[Participant, ...] = ()
-    """Who had ended it the other way before."""
+    """Participants that had ended it the other way before."""
 
     @property
     def due_ms(self) -> int:
@@ -119,14 +119,16 @@ class TransactionMachine:
         return BrokerError(ServerError.TRANSACTION_NOT_FOUND, text)
 
     def owner(self, least: int) -> str | None:
-        """None: whoever knows of it may use it. BrokerError(TRANSACTION_NOT_FOUND)."""
+        """None: every client may use it. BrokerError(TRANSACTION_NOT_FOUND)."""
         ended = self._ended.get(least)
         return self.get(least).owner if ended is None else ended.owner
 
     # ---- Decisions: each gives the record to write, or None where nothing has to be
 
     def open(self, owner: str | None, timeout_ms: int, now_ms: int) -> Opened:
-        """BrokerError(TOO_MANY_REQUESTS) when there are as many as there may be (in Apache the client hears nothing at all)."""
+        """BrokerError(TOO_MANY_REQUESTS) when there are as many as there may be (in Apache the client gets no answer at
+        all).
+        """
         if len(self._active) >= self._active_max:
             text = f"New txn op reach max active txn! tcId : {self.coordinator_id} (maxActiveTransactionsPerCoordinator)"
             raise BrokerError(ServerError.TOO_MANY_REQUESTS, text)
@@ -168,7 +170,9 @@ class TransactionMachine:
         return found is not None and found.status in _ENDED
 
     def finish(self, least: int, against: Sequence[Participant] = ()) -> StatusChanged:
-        """All who took part have ended it, but for those who had ended it the other way. When the record is stored: `ended`."""
+        """All participants have ended it, except those that had ended it the other way. Call `ended` once the record is
+        stored.
+        """
         now, named = self.get(least).status, against[:AGAINST_MAX]
         partitions = tuple(each for each in named if isinstance(each, str))
         subscriptions = tuple(each for each in named if not isinstance(each, str))
@@ -183,7 +187,7 @@ class TransactionMachine:
             raise BrokerError(ServerError.TRANSACTION_CONFLICT, text)
 
     def due(self, now_ms: int) -> list[int]:
-        """Those that are open and whose time is up. Each is told once."""
+        """Open transactions whose time is up. Each is returned once."""
         found: list[int] = []
         while self._due and self._due[0][0] <= now_ms:
             _, least = heapq.heappop(self._due)
@@ -214,8 +218,9 @@ class TransactionMachine:
         return gone.places
 
     def replay(self, record: Record, place: Place, last_sequence: int) -> list[Place]:
-        """Replays a record of the log, in its order; returns the places that are not needed any more. Reading may begin amid
-        transactions that have ended: what follows of those is not needed."""
+        """Replays a record of the log, in its order; returns the places that are not needed any more. Reading may begin
+        amid ended transactions: their later records are not needed.
+        """
         self.last_sequence = max(self.last_sequence, last_sequence)
         found = self._active.get(record.least)
         if found is None:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from wire.transactions import TxnAction
 
 LATENCY_BOUNDS_MS = (10, 20, 50, 100, 500, 1000, 5000, 15_000, 30_000, 60_000, 300_000, 1_500_000, 3_000_000)
-"""Upper bounds of the buckets of execution latency; there is one more for what is above."""
+"""Upper bounds of the buckets of execution latency; one more bucket is above them."""
 
 
 @dataclass(slots=True)
@@ -32,7 +32,7 @@ class CoordinatorMeters:
 
 
 ENDED_TOPICS_MAX = 10_000
-"""Of so many topics is counted what was asked there; of one more the first is forgotten."""
+"""Number of topics with counts of requests; one more drops the first."""
 
 
 @dataclass(slots=True)
@@ -48,7 +48,7 @@ class EndingCounts:
 @dataclass(slots=True)
 class EndingMeters:
     """Counts of all coordinators of a broker. `pending`: requests that are not answered, or wait for their turn.
-    `contradicted`: who was asked had ended the transaction the other way before."""
+    `contradicted`: a participant had ended the transaction the other way before."""
 
     pending: int = 0
     contradicted: int = 0

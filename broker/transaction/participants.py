@@ -94,7 +94,7 @@ class ParticipantsAnywhere:
     def _opened(self, url: str, done: "asyncio.Task[_Link]") -> None:
         del self._opening[url]
         if not done.cancelled():
-            done.exception()  # whoever waits hears of it
+            done.exception()  # waiting callers get it
 
     async def close(self) -> None:
         """Ends all requests. Closing twice is fine."""
@@ -121,7 +121,7 @@ class _Link(NeighbourLink):
             await self.ask(command)
 
     async def end_transaction(self, number: int, command: BaseCommand) -> None:
-        """BrokerError; without an answer when the connection ends. Whoever waits bounds the time."""
+        """BrokerError; no answer when the connection ends. The caller bounds the time."""
         if self.has_ended:
             raise self.failure("the connection has ended")
         body = command.end_txn_on_partition if command.HasField("end_txn_on_partition") else command.end_txn_on_subscription

@@ -49,7 +49,7 @@ class Place(NamedTuple):
 
 @record(frozen=True, slots=True)
 class Opened:
-    """`timeout_ms` after `start_ms` it is aborted. `owner`: the principal who may use it; None: everybody."""
+    """A transaction is aborted `timeout_ms` after `start_ms`. `owner`: the principal who may use it; None: every client."""
 
     least: int
     start_ms: int

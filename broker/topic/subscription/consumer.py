@@ -31,8 +31,9 @@ from ..statistics.rates import DeliveryCounters, DeliveryRates, Rate, payload_by
 from ..transactions.subscription_transactions import SubscriptionTransactions
 
 NOTICES_WAIT_SECONDS = 1.0
-"""A consumer that gives no permits is told that it is active, or at the end, this long after it came: as late as Apache says
-so by default (activeConsumerFailoverDelayTimeMillis)."""
+"""Delay after which a consumer without permits gets the notice that it is active, or at the end: Apache's default delay
+(activeConsumerFailoverDelayTimeMillis).
+"""
 
 
 class ConsumerSubscription(Protocol):

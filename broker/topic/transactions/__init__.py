@@ -1,1 +1,1 @@
-"""The topic's side of transactions: what is published and acknowledged in them, undecided until they end (PIP-31)."""
+"""The topic's side of transactions: messages and acknowledgements in them, undecided until they end (PIP-31)."""

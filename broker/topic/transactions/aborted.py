@@ -1,8 +1,8 @@
-"""AbortedTransactions: which transactions were aborted on a topic, for as long as a message of theirs may be read. Pure.
+"""AbortedTransactions: aborted transactions of a topic, kept as long as a message of theirs may be read. Pure.
 
-In segments, in the order of their markers. A segment goes with the ledger of its last marker. Those that are sealed do not grow
-any more and are stored once (Apache: SnapshotSegmentAbortedTxnProcessorImpl, PIP-196); the others are of one ledger each and
-small, so that what is made of them to be stored is made again of the last one alone. Bitmaps: a million are some 130 KB.
+They are in segments, in the order of their markers. A segment goes with the ledger of its last marker. Sealed segments do not
+grow any more and are stored once (Apache: SnapshotSegmentAbortedTxnProcessorImpl, PIP-196); the others are of one ledger each
+and small, so that only the last one is encoded again to be stored. Bitmaps: a million are some 130 KB.
 """
 
 from collections.abc import Mapping, Sequence
@@ -137,7 +137,7 @@ class AbortedTransactions:
             self._all[most] = self._all.get(most, BitMap64()) | least
 
     def check_invariants(self) -> None:
-        """AssertionError when the segments do not say what the whole says."""
+        """Raises AssertionError when segments and whole differ."""
         everything: dict[int, BitMap64] = {}
         for segment in self._segments:
             assert segment.count == sum(map(len, segment.ids.values()))

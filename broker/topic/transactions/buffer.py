@@ -1,10 +1,10 @@
-"""TransactionBuffer: which transactions are open on a topic, which were aborted, and up to where may be read. Pure.
+"""TransactionBuffer: open and aborted transactions of a topic, and the end of its readable part. Pure.
 
 A transaction is open from its first message until its marker is stored. Readers stop right before the first message of the
 transaction that has been open longest: everything before that is decided. Apache: TopicTransactionBuffer (PIP-31).
 
-A message of a transaction is announced before it is handed to the log (`began`), because others may hear that it is stored
-before we do; until its place is known, readers stop where the log ended at that moment.
+A message of a transaction is announced before it is handed to the log (`began`), because other parts may see it stored before
+we do; until its place is known, readers stop at the end of the log at that moment.
 """
 
 from collections import OrderedDict
@@ -113,10 +113,10 @@ class TransactionBuffer:
     # ---- the end of transactions
 
     def ending(self, txn_id: TxnId, action: TxnAction, *, leaves_marker: bool = True) -> Ending:
-        """Steps that a coordinator's decision takes. With a marker to write no more messages are taken, until `still_open`.
-
-        One of which nothing is here gets a marker too, once: it tells the next owner of the topic that messages which come
-        late come too late, and it can only be written by who owns the topic. Without `leaves_marker` that is left out."""
+        """Steps that a coordinator's decision takes. No more messages are taken with a marker to write, until `still_open`.
+        An unknown transaction gets a marker too, once: it shows the next owner of the topic that late messages come too
+        late, and only the owner of the topic can write it. This marker is left out without `leaves_marker`.
+        """
         found = self._open.get(txn_id)
         if found is not None:
             found.is_ending = True
@@ -132,7 +132,7 @@ class TransactionBuffer:
         return TxnAction.ABORT if txn_id in self.aborted else self._ended.get(txn_id)
 
     def still_open(self, txn_id: TxnId) -> None:
-        """Reopens a transaction: its marker was certainly not stored. Where it has no message either, it is forgotten."""
+        """Reopens a transaction: its marker was certainly not stored. A transaction without any message is forgotten."""
         found = self._open.get(txn_id)
         if found is None:
             self._ended.pop(txn_id, None)

@@ -1,6 +1,6 @@
 """LogsOfItsOwn: the managed ledgers beside a topic's, of each subscription's pending acknowledgements.
 
-Owns their names, which are Apache's (MLPendingAckStore) and end so that nobody lists them as topics.
+Owns their names, which are Apache's (MLPendingAckStore) and end so that they are not listed as topics.
 """
 
 from managed_ledger.contract import ManagedLedger, ManagedLedgers

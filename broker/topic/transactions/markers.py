@@ -77,7 +77,9 @@ def _readable_metadata(run: EntryRun, entry_id: int) -> MessageMetadata | None:
 
 
 def without_aborted(run: EntryRun, metadata: RunMetadata, is_aborted: Callable[[TxnId], bool]) -> RunMetadata:
-    """The same with messages of aborted transactions shown as markers: nobody gets them, and they are acknowledged away."""
+    """The same with messages of aborted transactions shown as markers: no consumer gets them, and they are acknowledged
+    away.
+    """
     flags = None
     for entry in transaction_entries(run, metadata):
         if entry.action is None and is_aborted(entry.txn_id):

@@ -1,7 +1,6 @@
-"""PendingAcks: what transactions that are not decided have acknowledged on one subscription. Pure.
-
-A message is acknowledged by one transaction at most: whoever comes second gets a conflict, as does who acknowledges what is
-acknowledged already. Parts of batches are bits: 1 = acknowledged by it. Apache: PendingAckHandleImpl.
+"""PendingAcks: acknowledgements of undecided transactions on one subscription. Pure. A message is acknowledged by one
+transaction at most: the second one gets a conflict, as does an acknowledgement of an acknowledged message. Parts of batches are
+bits: 1 = acknowledged by it. Apache: PendingAckHandleImpl.
 """
 
 from collections import OrderedDict
@@ -116,7 +115,7 @@ class PendingAcks:
         return self._whole.get(ledger_id) or BitMap()
 
     def unacknowledged(self, position: Position, words: tuple[int, ...] | None) -> tuple[int, ...] | None:
-        """The ack set of a batch: the cursor's, less what is pending; all words are 0 where nothing is left."""
+        """The ack set of a batch: the cursor's, without pending messages; all words are 0 if no message is left."""
         part = self._parts.get(position)
         if part is None:
             return words
@@ -194,7 +193,7 @@ class PendingAcks:
         self._cumulative = txn_id
 
     def take(self, txn_id: TxnId, action: TxnAction) -> TransactionAcks | None:
-        """Ends a transaction: none of its acknowledgements is pending any more. Returns what it had acknowledged."""
+        """Ends a transaction: none of its acknowledgements is pending any more. Returns its acknowledgements."""
         self._ended.setdefault(txn_id, action)
         if len(self._ended) > _ENDED_KEPT_MAX:
             self._ended.popitem(last=False)
@@ -253,7 +252,9 @@ def words_of(number: int, count: int) -> tuple[int, ...]:
 
 
 def out_of_proportion(acked: Acked) -> str | None:
-    """Why a part of a batch would take much more room than its id: what is pending has a bit for each message of the batch."""
+    """Reason why a part of a batch would take much more room than its id: a pending one has a bit for each message of the
+    batch.
+    """
     most = max(BATCH_MESSAGES_MAX, 64 * len(acked.ack_set))
     if not any(acked.ack_set) or acked.batch_size <= most:
         return None

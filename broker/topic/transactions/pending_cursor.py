@@ -1,6 +1,5 @@
-"""PendingCursor: a subscription's cursor as dispatchers see it: what is pending in transactions is as if it was acknowledged.
-
-Owns nothing. Costs a call per read where nothing is pending.
+"""PendingCursor: a subscription's cursor for dispatchers: messages pending in transactions count as acknowledged. Owns nothing.
+Costs a call per read if none is pending.
 """
 
 from collections.abc import Sequence

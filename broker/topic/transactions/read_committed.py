@@ -1,6 +1,5 @@
-"""ReadCommitted: a topic's log as those see it who get only what is decided. Satisfies what dispatchers' drivers read from.
-
-Decides nothing: up to where, the buffer says. Costs one call per read where nothing is open.
+"""ReadCommitted: the decided part of a topic's log, for readers. Satisfies the log that dispatchers' drivers read from. Decides
+nothing: the buffer gives the end. Costs one call per read if no transaction is open.
 """
 
 from collections.abc import Callable

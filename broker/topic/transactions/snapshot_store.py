@@ -39,7 +39,7 @@ class SnapshotStore(Protocol):
         """The one that reaches furthest; None: the topic never had a transaction."""
 
     async def write(self, aborted: AbortedTransactions, max_read: Position) -> None:
-        """Durable when it returns. `aborted` may grow meanwhile: what is stored is how it is now. One call at a time."""
+        """Durable when it returns. `aborted` may grow meanwhile: its present state is stored. One call at a time."""
 
     async def delete(self) -> None:
         """The topic is gone."""

@@ -1,8 +1,8 @@
-"""SubscriptionTransactions: performs what transactions acknowledge on one subscription: the log first, then the cursor.
+"""SubscriptionTransactions: performs acknowledgements in transactions on one subscription: the log first, then the cursor.
 
 Owns the pending-ack log, made with the first acknowledgement in a transaction, and the pending acknowledgements. An
-acknowledgement is answered when it is in the log; a commit there makes it the cursor's, an abort makes it as if it had not
-been. What the log says is read again before anybody is served. A subscription that is not durable has no log.
+acknowledgement is answered when it is in the log; a commit there puts it into the cursor, an abort undoes it. The log is read
+again before any consumer is served. A subscription that is not durable has no log.
 """
 
 import asyncio
@@ -73,7 +73,7 @@ class SubscriptionTransactions:
         self.recovery_ms = (0, 0)
         """Times when recovery began and ended."""
 
-    # ---- what is told of it
+    # ---- its stats
 
     async def facts(self) -> PendingAckFacts:
         """State of all pending acknowledgements. BrokerError when the log cannot be read."""
@@ -112,7 +112,7 @@ class SubscriptionTransactions:
         self._is_recovered = self._is_new = True
 
     async def _recover(self) -> None:
-        if self._is_recovered:  # by whoever had the turn before
+        if self._is_recovered:  # by the caller that had the turn before
             return
         found = None if self._logs is None else await self._logs.pending_acks(self._subscription.name, False)
         if found is not None:
@@ -184,7 +184,7 @@ class SubscriptionTransactions:
                 await self._make_log()
 
     async def _make_log(self) -> None:
-        if self._log is not None:  # by whoever had the turn before
+        if self._log is not None:  # by the caller that had the turn before
             return
         if self._is_deleted:
             raise BrokerError(ServerError.SERVICE_NOT_READY, "Subscription is fenced")
@@ -202,14 +202,14 @@ class SubscriptionTransactions:
         self._log = made
 
     async def _check_alone(self, logs: LogsOfItsOwn, name: str) -> None:
-        """There was no log when the topic was loaded. Nobody else may have made one: its records would be passed over."""
+        """There was no log when the topic was loaded. No other broker may have made one: its records would be passed over."""
         if not self._is_new and await logs.exists(name):
             error = ManagedLedgerFenced(f"{name}: a log of acknowledgements in transactions was made by somebody else")
             self._failed(error)
             raise error
 
     async def _write(self, record: Acknowledged) -> None:
-        """A failure leaves open whether it is stored: the topic closes, and what is stored is read again."""
+        """A failure leaves open whether it is stored: the topic closes, and the log is read again."""
         if self._log is None:
             return
         try:
@@ -276,7 +276,7 @@ class SubscriptionTransactions:
         return written
 
     def _ended(self, txn_id: TxnId, action: TxnAction, done: "asyncio.Future[Position]") -> None:
-        """Before those who wait are told."""
+        """Done before the waiting callers are notified."""
         del self._ending[txn_id]
         error = asyncio.CancelledError() if done.cancelled() else done.exception()
         if error is None:
@@ -299,7 +299,7 @@ class SubscriptionTransactions:
     # ---- the log
 
     async def _tidy(self) -> None:
-        """Let go of what the cursor says itself, once that is stored."""
+        """Drops acknowledgements that the cursor has itself, once those are stored."""
         kept = self._log
         if kept is None or self._is_tidying or kept.entries_needed < _ENTRIES_KEPT:
             return
@@ -333,7 +333,7 @@ class SubscriptionTransactions:
 
 
 def _acked(acknowledgement: Acknowledgement) -> list[Acked]:
-    """Bits of what is acknowledged; none set: the whole entry."""
+    """Bits of acknowledged messages; none set: the whole entry."""
     parts = zip(acknowledgement.positions, acknowledgement.ack_sets, acknowledgement.batch_sizes, strict=True)
     return [Acked(position, words if any(words) else (), size) for position, words, size in parts]
 

@@ -1,7 +1,6 @@
-"""TopicTransactions: performs what the buffer decides: messages and markers to the log, snapshots, recovery.
-
-Owns when snapshots are taken: the first one before the first message of a transaction, others by a timer. A topic that never
-had a transaction has neither. Relies on the log for the order: a marker comes after the messages that it ends.
+"""TopicTransactions: performs the buffer's decisions: messages and markers to the log, snapshots, recovery. Owns the times of
+snapshots: the first one before the first message of a transaction, others by a timer. A topic that never had a transaction has
+neither. Relies on the log for the order: a marker comes after the messages that it ends.
 """
 
 import asyncio
@@ -97,14 +96,16 @@ class TopicTransactions:
         return without_aborted(run, metadata, self.buffer.aborted.__contains__)
 
     def require_none_open(self) -> None:
-        """BrokerError(TRANSACTION_CONFLICT): the log may not end now. There would be no place for the markers: what is open
-        would never be decided, and nothing after it be read. (In Apache a terminated topic stays so for ever.)"""
+        """BrokerError(TRANSACTION_CONFLICT): the log may not end now. There would be no place for the markers: open
+        transactions would never be decided, and no message after them be read. (In Apache a terminated topic stays so for
+        ever.)
+        """
         count = self.buffer.open_count + self._waiting
         if count and not self._host.ledger.is_terminated:
             message = f"{self._host.name} has open transactions ({count}); it can be terminated when they have ended"
             raise BrokerError(ServerError.TRANSACTION_CONFLICT, message)
 
-    # ---- what is told of it
+    # ---- its stats
 
     def facts(self) -> BufferFacts:
         """State of all transactions."""
@@ -140,7 +141,7 @@ class TopicTransactions:
     # ---- recovery
 
     async def recover(self) -> None:
-        """The newest snapshot, and what the log says since. ManagedLedgerError, BrokerError."""
+        """Loads the newest snapshot, and the log behind it. ManagedLedgerError, BrokerError."""
         began, ledger = self._clock.now_ms(), self._host.ledger
         found = None if self._snapshots is None or not ledger.entry_count else await self._snapshots.read()
         if found is None:
@@ -244,7 +245,7 @@ class TopicTransactions:
                 await self._end(leftover, TxnAction.ABORT)
 
     async def _end(self, txn_id: TxnId, action: TxnAction) -> None:
-        async with self._turn:  # after what waits to be appended
+        async with self._turn:  # after messages that wait to be appended
             under_way = self._endings.get(txn_id)
             if under_way is None:
                 leaves_marker = await self._can_leave_marker(txn_id)
@@ -258,7 +259,7 @@ class TopicTransactions:
         """Whether a transaction without a message here may get a marker. BrokerError."""
         if self.buffer.limit_of(txn_id) is not None or self._snapshots is None or self._host.ledger.is_terminated:
             return False
-        await self._open()  # or nobody would look for it
+        await self._open()  # or no caller would look for it
         return True
 
     def _decide(self, txn_id: TxnId, action: TxnAction, leaves_marker: bool) -> Ending:

@@ -48,7 +48,7 @@ def entries_to_evict(backlog: int, limit_bytes: int, entries: int) -> int:
 def nth_in(ledger: LedgerFacts, first: int, acknowledged: BitMap, count: int) -> tuple[Position | None, int]:
     """The `count`-th entry of this ledger, from `first` on, that is not acknowledged; with fewer the last; None without any.
 
-    And how many are still to be counted after it.
+    Also returns the number still to be counted after it.
     """
     unacknowledged = BitMap(range(first, ledger.entries)) - acknowledged
     if not unacknowledged:

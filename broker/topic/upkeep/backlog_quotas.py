@@ -1,7 +1,6 @@
-"""Backlog quotas of one topic: whether its backlog is too large or too old, and what its policy then does.
-
-A check of a topic that has nothing to do costs a few comparisons: with ten thousand topics that is what a round consists of.
-(Apache: PersistentTopic.checkBacklogQuotaExceeded, BacklogQuotaManager.)
+"""Backlog quotas of one topic: whether its backlog is too large or too old, and the action of its policy. A check of a topic
+within its quota costs a few comparisons: a round of ten thousand topics consists mostly of these. (Apache:
+PersistentTopic.checkBacklogQuotaExceeded, BacklogQuotaManager.)
 """
 
 import logging

@@ -1,6 +1,6 @@
 """Changes of a subscription's cursor besides acknowledging: skip, expire, look ahead, count.
 
-Each moves mark-delete forward as a cumulative acknowledgement does, so that the dispatcher hears of it and consumers stay
+Each moves mark-delete forward as a cumulative acknowledgement does, so that the dispatcher is notified and consumers stay
 connected (Apache: PersistentSubscription.skipMessages, clearBacklog, PersistentMessageExpiryMonitor). Going back is a reset,
 which is `Subscription`'s own. Owns nothing.
 """

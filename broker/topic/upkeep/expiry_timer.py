@@ -1,9 +1,9 @@
 """Timer for topics whose messages have a time to live: due when the oldest unacknowledged message has outlived it.
 
-What is published after a look cannot be due before a whole time to live has passed, so that an idle topic is looked at once in
-that time, a topic without a time to live never, and no publish or acknowledgement has anything to do with it. What is published
-with a time in the past, or comes back by a seek, may have to wait for the broker's round (messageExpiryCheckIntervalInMinutes,
-which is all that Apache has).
+A message published after a look cannot be due before a whole time to live has passed, so that an idle topic is checked once in
+that time, a topic without a time to live never, and publishes and acknowledgements cost nothing. A message published with a
+time in the past, or brought back by a seek, may have to wait for the broker's round (messageExpiryCheckIntervalInMinutes, which
+is all that Apache has).
 """
 
 import asyncio

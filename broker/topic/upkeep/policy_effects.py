@@ -26,7 +26,7 @@ class ConfiguredTopic(Protocol):
 
 
 def take_effect(topic: ConfiguredTopic, old: EffectivePolicies, new: EffectivePolicies) -> None:
-    """Applies what has changed from `old` to `new`, which are in force already."""
+    """Applies the changes from `old` to `new`, which are in force already."""
     if new.retention != old.retention:
         topic.ledger.set_retention(new.retention.age_ms, new.retention.size_bytes)
     if new.persistence != old.persistence:

@@ -1,7 +1,6 @@
-"""TopicCompaction: when a topic is compacted, and what is told of it. How, `broker.compaction` knows.
-
-Owns the one run that is under way and the outcome of the last (Apache: PersistentTopic.triggerCompaction, checkCompaction,
-compactionStatus; CompactorMXBean). Outcomes are of this loading of the topic: after it `NOT_RUN`.
+"""TopicCompaction: the times of a topic's compaction, and its status. `broker.compaction` does the work. Owns the one run that
+is under way and the outcome of the last (Apache: PersistentTopic.triggerCompaction, checkCompaction, compactionStatus;
+CompactorMXBean). Outcomes are of this loading of the topic: after it `NOT_RUN`.
 """
 
 import asyncio
@@ -123,7 +122,7 @@ class TopicCompaction:
             await asyncio.wait([self._running])
 
     async def tidy(self) -> None:
-        """Delete what a run that was interrupted has left. What fails is tried again by the next run."""
+        """Deletes the leftovers of an interrupted run. The next run tries failed deletions again."""
         cursor = self._cursor()
         if cursor is None or self._ledgers is None or self._running is not None:
             return
@@ -133,7 +132,7 @@ class TopicCompaction:
             _log.warning(line("an interrupted compaction not cleaned up yet", topic=self._host.name, error=error))
 
     async def stop(self) -> None:
-        """No run goes on: the topic closes. What it has begun is found by whoever loads the topic next."""
+        """Ends the run: the topic closes. The next load of the topic finds its leftovers."""
         running = self._running
         if running is not None:
             running.cancel()
@@ -217,11 +216,11 @@ class TopicCompaction:
         )
 
     def _end(self) -> Position:
-        """End of what is decided: compaction never passes an open transaction."""
+        """End of the decided part: compaction never passes an open transaction."""
         return self._host.transactions.committed.last_confirmed
 
     def _sifted(self, run: EntryRun) -> Portion:
-        """Without markers and what was aborted."""
+        """Entries without markers and aborted messages."""
         found = self._host.scanned.metadata(run)
         if not found.any_flags & FLAG_MARKER:
             return Portion.whole(run)

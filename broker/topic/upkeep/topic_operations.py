@@ -1,6 +1,6 @@
-"""StoredTopicOperations: what operators do to a topic's places, by the names of subscriptions. Satisfies `TopicOperations`.
+"""StoredTopicOperations: operators' changes to a topic's cursors, by the names of subscriptions. Satisfies `TopicOperations`.
 
-Owns nothing. What was moved is stored when the call returns (Apache leaves it to the cursor's next write).
+Owns nothing. A moved cursor is stored when the call returns (Apache leaves it to the cursor's next write).
 """
 
 from collections.abc import Callable, Mapping, Sequence

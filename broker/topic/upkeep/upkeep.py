@@ -1,7 +1,7 @@
 """Upkeep of one topic by its policies: time to live, unused subscriptions, compaction, backlog quotas (`backlog_quotas`).
 
-Owns the policies in force; a change takes effect by `policy_effects`. A check of a topic that has nothing to do costs a few
-comparisons: with ten thousand topics that is what a round consists of. (Apache: PersistentTopic.checkMessageExpiry.)
+Owns the policies in force; a change takes effect by `policy_effects`. A check of a topic without work costs a few comparisons:
+a round of ten thousand topics consists mostly of these. (Apache: PersistentTopic.checkMessageExpiry.)
 """
 
 import asyncio
@@ -83,7 +83,7 @@ class Upkeep:
     # time to live
 
     async def expire(self) -> None:
-        """Acknowledge, on every durable subscription, what is older than its time to live."""
+        """Acknowledges, on every durable subscription, messages older than its time to live."""
         ttl_seconds = self.policies.message_ttl_seconds
         if ttl_seconds <= 0:
             return

@@ -1,7 +1,7 @@
-"""Avro's binary form of what snapshots are made of: whole numbers, texts, lists of rows of numbers (Avro 1.11). Pure.
+"""Avro's binary form of the parts of snapshots: whole numbers, texts, lists of rows of numbers (Avro 1.11). Pure.
 
-A list may come in several blocks, so that parts of it can be encoded at different times. Numbers are those of Java's long: what
-has no sign here has one there.
+A list may come in several blocks, so that parts of it can be encoded at different times. Numbers are those of Java's long:
+unsigned numbers here are signed there.
 """
 
 from collections.abc import Iterable, Iterator

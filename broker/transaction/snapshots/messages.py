@@ -1,6 +1,5 @@
-"""Messages of the topics of snapshots: the key says what of, the payload is the record, none deletes. Pure.
-
-As Apache's TransactionBufferSnapshotBaseSystemTopicClient writes them: one by one, neither compressed nor encrypted.
+"""Messages of the topics of snapshots: the key names the subject, the payload is the record, no payload deletes. Pure. Apache's
+TransactionBufferSnapshotBaseSystemTopicClient writes them likewise: one by one, neither compressed nor encrypted.
 """
 
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ UNREADABLE = b"\xff"
 
 @dataclass(frozen=True, slots=True)
 class Keyed:
-    """`record` None: what the key had is no more."""
+    """`record` None: the key's record is deleted."""
 
     key: str
     record: bytes | None
@@ -38,7 +37,7 @@ def keyed_of(section: Buffer) -> Keyed | None:
         parts = split_section(section)
         metadata = message_metadata(parts)
     except MalformedPayload:
-        return None  # it names no key: it can be nobody's
+        return None  # it names no key: it has no subject
     if metadata.HasField("marker_type") or not metadata.partition_key:
         return None
     if metadata.HasField("num_messages_in_batch") or metadata.compression or metadata.encryption_keys:

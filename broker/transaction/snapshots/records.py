@@ -1,4 +1,4 @@
-"""The three records of snapshots: a whole one, a segment, and the index of segments with what is in none yet. Pure.
+"""The three records of snapshots: a whole one, a segment, and the index of segments with the unsealed rest. Pure.
 
 Apache's TransactionBufferSnapshot, TransactionBufferSnapshotSegment and TransactionBufferSnapshotIndexes as Schema.AVRO lays
 them out: fields in alphabetical order. `schemas` has the same as definitions.

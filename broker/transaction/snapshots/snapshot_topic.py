@@ -23,14 +23,14 @@ OpenLog = Callable[[TopicName, bool], Awaitable[EventLog | None]]
 
 @dataclass(slots=True)
 class _Round:
-    """A reading that has not begun, and what it is to look for."""
+    """A reading that has not begun, and the keys that it looks for."""
 
     keys: dict[str, None]
     task: "asyncio.Task[Mapping[str, bytes]]"
 
 
 class SnapshotTopic:
-    """BrokerError, mostly SERVICE_NOT_READY, for whatever goes wrong."""
+    """BrokerError, mostly SERVICE_NOT_READY, for every failure."""
 
     def __init__(self, topic: TopicName, open_log: OpenLog, clock: Clock) -> None:
         self._topic, self._open_log, self._clock = topic, open_log, clock
@@ -59,11 +59,11 @@ class SnapshotTopic:
     def _ended(self, task: "asyncio.Task[Mapping[str, bytes]]") -> None:
         del self._running[task]
         if not task.cancelled():
-            task.exception()  # seen, also when nobody waits any more
+            task.exception()  # marked as retrieved, also without a waiting caller
 
     async def _read(self, asked: Mapping[str, None]) -> Mapping[str, bytes]:
         async with self._turn:
-            self._next = None  # whoever asks from now on may know of something later
+            self._next = None  # later callers may know of later records
             found: dict[str, bytes] = {}
 
             def hear(position: Position, section: memoryview) -> None:
