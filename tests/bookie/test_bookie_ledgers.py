@@ -44,6 +44,15 @@ def test_only_changes_since_the_last_time_are_stored() -> None:
     assert ledgers.live_ids() == [1]
 
 
+def test_a_ledger_that_comes_back_after_it_was_deleted_is_stored_and_not_struck_out() -> None:
+    ledgers = Ledgers()
+    ledgers.ensure(1, A)
+    ledgers.delete(1, 5)
+    ledgers.ensure(1, A)
+    changed, gone = ledgers.take_changes()
+    assert ([state.ledger_id for state in changed], gone) == ([1], [])
+
+
 def test_a_tombstone_lasts_a_week() -> None:
     ledgers = Ledgers()
     ledgers.fence(1)
