@@ -25,7 +25,7 @@ from bookie.ledgers import Ledgers, LedgerState
 from bookie.ranges import joined_ranges
 from bookie.reads.log_reads import LogReads
 from bookie.reads.placed_entries import PlacedEntries, placed_entries
-from bookie.reads.reading import is_what_it_says, last_add_confirmed, pick_tables
+from bookie.reads.reading import last_add_confirmed, pick_tables
 from bookie.reads.run_reads import RunReads
 from bookie.settings import MEGABYTE, BookieSettings
 from bookie.sizes import Sizes
@@ -42,6 +42,7 @@ from ports.loop.promise import promises
 from ports.rng import Rng
 from wire.bookie.codes import BookieCode, BookieError
 from wire.run import EntryMix, EntryRun
+from wire.run_parts import is_what_it_says
 
 if TYPE_CHECKING:
     from bookie.upkeep.compactor import Compactor

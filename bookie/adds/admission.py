@@ -16,6 +16,7 @@ from bookie.ledgers import Ledgers
 from wire.bookie.codes import BookieCode, BookieError, NotAsOne
 from wire.kernels.mixes import ledgers_of
 from wire.run import EntryMix, EntryRun
+from wire.run_parts import can_be_stored
 
 SMALL_RECORD_BYTES = 64
 NO_LEDGERS: Mapping[int, bytes] = {}
@@ -84,6 +85,7 @@ class Admission:
             if refusal is not None:
                 self._journal.refuse(future, refusal)
                 return
+        assert can_be_stored(run), f"run {run.ledger_id}:{run.first_entry_id} is not what it says"
         size_bytes = cost_bytes(run)
         if not self._flusher.has_room(size_bytes):
             self._waiting.append(WaitingAdd(run.ledger_id, run, master_key, recovery, future))
@@ -97,6 +99,7 @@ class Admission:
         self._journal.append(run, size_bytes, future)
 
     def _admit_mix(self, mix: EntryMix, master_key: bytes, future: "asyncio.Future[None]") -> None:
+        assert can_be_stored(mix), f"a mix of {mix.count} entries does not fill its buffer"
         size_bytes = cost_bytes(mix)
         if not self._flusher.has_room(size_bytes):
             self._waiting.append(WaitingAdd(mix.ledger_id, mix, master_key, False, future))

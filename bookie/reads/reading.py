@@ -12,7 +12,6 @@ from wire.run_parts import join
 
 GATHER_BYTES = 1 << 20
 """A run smaller than this is put together with those that follow it: a reader pays per run."""
-_IDS = struct.Struct(">qq")
 _LAST_ADD_CONFIRMED = struct.Struct(">q")
 LAST_ADD_CONFIRMED_OFFSET = 16
 
@@ -85,16 +84,6 @@ def _gather(run: EntryRun, tables: Sequence[Memtable], count_max: int, bytes_max
         count += following.count
         size += following.size_bytes
     return run if len(runs) == 1 else join(runs)
-
-
-def is_what_it_says(run: EntryRun) -> bool:
-    """The first and the last entry carry the ids that the run gives them."""
-    offsets, ledger_id = run.offsets, run.ledger_id
-    return (
-        offsets[1] - offsets[0] >= run.header_bytes
-        and _IDS.unpack_from(run.buffer, offsets[0]) == (ledger_id, run.first_entry_id)
-        and _IDS.unpack_from(run.buffer, offsets[-2]) == (ledger_id, run.last_entry_id)
-    )
 
 
 def last_add_confirmed(run: EntryRun) -> int:

@@ -4,11 +4,11 @@ from bookie.adds.flusher import Flusher
 from bookie.ledgers import LedgerState
 from bookie.reads.log_reads import LogReads
 from bookie.reads.read_failures import unreadable
-from bookie.reads.reading import GATHER_BYTES, is_what_it_says, read_tables
+from bookie.reads.reading import GATHER_BYTES, read_tables
 from bookie.storage.storage import LedgerStorage
 from wire.bookie.codes import BookieError
 from wire.run import EntryRun
-from wire.run_parts import join
+from wire.run_parts import answers, is_what_it_says, join
 
 
 class RunReads:
@@ -26,7 +26,10 @@ class RunReads:
             run = await self._log_reads.read(state, self._flusher, first_entry_id, count_max, bytes_max)
         if not is_what_it_says(run):
             raise unreadable(state.ledger_id, first_entry_id, "holds other entries than it says")
-        return run if run.count >= count_max else await self._gathered(state, run, count_max, min(bytes_max, GATHER_BYTES))
+        if run.count < count_max:
+            run = await self._gathered(state, run, count_max, min(bytes_max, GATHER_BYTES))
+        assert answers(run, state.ledger_id, first_entry_id, count_max), f"{run.first_entry_id}+{run.count} is no answer"
+        return run
 
     async def _gathered(self, state: LedgerState, run: EntryRun, count_max: int, bytes_max: int) -> EntryRun:
         """`run` and the entries after it."""

@@ -67,6 +67,8 @@ class LogFile:
         block, block_bytes = encode_block(runs)
         first, last = runs[0], runs[-1]
         count = last.last_entry_id - first.first_entry_id + 1
+        assert count == sum(run.count for run in runs), f"the entries of ledger {first.ledger_id} have a gap"
+        assert not self._batch or _end(*self._batch[-1]) < (first.ledger_id, first.first_entry_id), "blocks ascend"
         span = Span(first.first_entry_id, count, self.log_id, self.size_bytes, block_bytes)
         self._batch.append((first.ledger_id, span))
         self._buffers += block
@@ -103,6 +105,10 @@ class LogFile:
         for file in files:
             if file is not None:
                 await file.close()
+
+
+def _end(ledger_id: int, span: Span) -> tuple[int, int]:
+    return ledger_id, span.last_entry_id
 
 
 def _keep_back(buffers: list[Buffer], size: int) -> bytes:

@@ -9,7 +9,7 @@ from array import array
 from collections import OrderedDict
 from collections.abc import Sequence
 
-from bookie.reads.reading import is_what_it_says, stop_within
+from bookie.reads.reading import stop_within
 from bookie.storage.block_v1 import (
     BLOCK_HEADER_BYTES,
     EXTENT_BYTES,
@@ -30,6 +30,7 @@ from bookie.storage.read_ahead import ReadAhead
 from bookie.storage.span import Span
 from ports.disk.disk import Disk, File
 from wire.run import Buffer, EntryRun
+from wire.run_parts import is_what_it_says
 
 LANE = "entry-log-reads"
 TABLE_BYTES_FOR_ONE_MAX = 8192

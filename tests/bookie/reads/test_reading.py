@@ -4,11 +4,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bookie.adds.memtable import Memtable, cost_bytes
-from bookie.reads.reading import is_what_it_says, last_add_confirmed, read_tables, slice_run
+from bookie.reads.reading import last_add_confirmed, read_tables, slice_run
 from tests.bookie.runs import entries_of, mixed, sealed
 from tests.invariants import checked_after_each_step
 from wire.run import EntryRun
-from wire.run_parts import join
+from wire.run_parts import is_what_it_says, join
 
 checked_machines = checked_after_each_step(Memtable)
 

@@ -8,13 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bookie.reads.reading import is_what_it_says
 from bookie.storage.block_v1 import BLOCK_HEADER_BYTES, EXTENT_BYTES, DamagedBlock, encode_block, head_size
 from bookie.storage.log_reader import LogReader
 from bookie.storage.span import Span
 from tests.bookie.runs import entries_of, sealed
 from wire.run import EntryRun
-from wire.run_parts import join
+from wire.run_parts import is_what_it_says, join
 
 OFFSET = 4096
 MANY = 1 << 30
