@@ -61,6 +61,7 @@ class CountedAdds(AddsRow):
         """See `LedgerWriter.take_part`. Its bytes go to those whom `route` names: `together.send`."""
         if self.route is None or not (self._counts or self._may_track()) or not self._has_room(part):
             return False
+        assert first_entry_id == self._next_entry_id, f"entry {first_entry_id} of ledger {self._ledger_id} is out of turn"
         part.adds = self
         part.acked = 0
         part.piece = NO_PIECE
@@ -75,6 +76,11 @@ class CountedAdds(AddsRow):
         if self._quorum_timeout and self._late_timer is None:
             self._start_timer()
         return True
+
+    @property
+    def _next_entry_id(self) -> int:
+        """Entry that follows all that was appended."""
+        return (self._pending[-1].last_entry_id if self._pending else self.last_confirmed) + 1
 
     def part_stored(self, part: Part, seat: int) -> None:
         """A bookie has it. May tell its owner, and those of parts after it."""

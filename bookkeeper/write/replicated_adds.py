@@ -109,6 +109,7 @@ class ReplicatedAdds(CountedAdds):
             return future
         if self._counts:
             self._track_all()
+        assert run.first_entry_id == self._next_entry_id, f"entry {run.first_entry_id} of {self._ledger_id} is out of turn"
         appended = AppendedRun(run, future, self._loop.time())
         self._pending.append(appended)
         self._waiting = queued(self._waiting, appended)

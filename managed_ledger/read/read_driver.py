@@ -33,7 +33,7 @@ from managed_ledger.tasks import take_error
 from wire.picked_runs import Picked, Picks, picked_runs
 from wire.position import Position
 from wire.run import EntryRun
-from wire.run_parts import cut
+from wire.run_parts import answers, cut
 
 from ..ledgers.sequence import LedgerSequence
 from .handles import LedgerHandles
@@ -115,12 +115,14 @@ class LedgerReads:
                     continue
                 run = self._cached(position, found, entries_max, bytes_max)
                 if run is not None:
+                    assert answers(run, found.ledger_id, found.entry_id, entries_max), "the cache gave other entries"
                     return run
                 try:
                     run = await self._miss(found, entries_max, bytes_max)
                 except LedgerError as error:
                     place = self._after(found, error)
                     continue
+                assert answers(run, found.ledger_id, found.entry_id, entries_max), "a ledger gave other entries"
                 self._meters.missed(run.count, run.size_bytes)
                 self._read_on(position, Position(run.ledger_id, run.last_entry_id + 1))
                 return run

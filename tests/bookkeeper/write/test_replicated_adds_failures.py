@@ -117,6 +117,20 @@ def test_a_bookie_that_cannot_be_found_fails_everything_and_is_replaced_like_any
     on_loop(scenario)
 
 
+@pytest.mark.parametrize("is_part", [False, True])
+@pytest.mark.parametrize("entry_id", [0, 2])
+def test_an_append_whose_ids_do_not_follow_the_last_ones_is_never_sent(is_part: bool, entry_id: int) -> None:
+    async def scenario() -> None:
+        twin = adds((2, 2, 2))
+        twin.append(1, is_part=is_part)
+        twin.next_entry_id = entry_id
+        with pytest.raises(AssertionError, match=f"entry {entry_id} of .*is out of turn"):
+            twin.append(1, is_part=is_part)
+        assert len(twin.asked) == 2
+
+    on_loop(scenario)
+
+
 # The end
 
 
