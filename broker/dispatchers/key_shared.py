@@ -130,8 +130,8 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
         self._keys.given_back(entries)
 
     def _take_in(self, ledger_id: int, entry_ids: BitMap) -> None:
-        """Takes in all unacknowledged entries; their owners are known when they are read."""
-        self._start_again()
+        """Deals these entries as if never seen, but for those that wait already; their owners are known when they are read."""
+        self._due.add(ledger_id, self._unknown_of_these(ledger_id, entry_ids))
 
     def _drop(self, ledger_id: int, entry_ids: BitMap, had: BitMap) -> None:
         self._keys.gone(ledger_id, entry_ids, had)
@@ -286,7 +286,9 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
         chosen, held = self._judge(answer, wanted)
         found, _ = readable(answer, chosen)
         if found.gone:
-            self._keys.gone(run.ledger_id, found.gone & wanted, BitMap())
+            gone = found.gone & wanted
+            self._keys.gone(run.ledger_id, gone, BitMap())
+            self._redeliveries.forget(run.ledger_id, gone)
         if held:
             self._keys.gone(run.ledger_id, held, BitMap())
             self._held_back.keep(answer, held - found.gone)
@@ -311,10 +313,14 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
         if self._read_again_until <= (run.ledger_id, run.first_entry_id):
             self._read_again_until = None
             return None
-        ids = BitMap(range(run.first_entry_id, run.last_entry_id + 1)) - self._keys.known_in(run.ledger_id)
+        return self._unknown_of_these(run.ledger_id, BitMap(range(run.first_entry_id, run.last_entry_id + 1)))
+
+    def _unknown_of_these(self, ledger_id: int, entry_ids: BitMap) -> BitMap:
+        """Entries among these that are neither delivered, nor waiting, nor held back."""
+        unknown = entry_ids - self._keys.known_in(ledger_id)
         for known in (self._held_back.delays.waiting(), self._due, self._due_unowned):
-            ids -= known.in_ledger(run.ledger_id)
-        return ids
+            unknown -= known.in_ledger(ledger_id)
+        return unknown
 
     def _send(self, found: Readable, given: "Mapping[int, array[int]]", effects: list[Effect], *, is_replay: bool) -> None:
         for consumer, indexes in given.items():

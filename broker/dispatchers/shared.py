@@ -152,6 +152,7 @@ class SharedDispatcher(MultipleConsumersDispatcher):
         wanted, held = self._judge(answer, wanted)
         found, markers = readable(answer, wanted)
         if waiting:
+            self._redeliveries.forget(run.ledger_id, found.gone & self._replay.in_ledger(run.ledger_id))
             self._replay.remove(run.ledger_id, found.gone)
         if markers:
             effects.append(AcknowledgeMarkers(run.ledger_id, markers))
