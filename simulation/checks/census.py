@@ -39,16 +39,22 @@ def reached_from(roots: Iterable[object]) -> Counter[str]:
     """The same of all that these hold, and nothing of the rest of the process: what the code has (classes, modules), loops
     and the simulation's own objects are not entered."""
     found: Counter[str] = Counter()
+    for thing in held_by(roots):
+        for name, count in _counted(thing):
+            found[name] += count
+    return found
+
+
+def held_by(roots: Iterable[object]) -> Iterator[object]:
+    """Objects of `reached_from`, each once."""
     waiting, seen = list(roots), dict[int, object]()
     while waiting:
         thing = waiting.pop()
         if id(thing) in seen or not gc.is_tracked(thing) or _is_border(thing):
             continue
         seen[id(thing)] = thing
-        for name, count in _counted(thing):
-            found[name] += count
+        yield thing
         waiting += _closure(thing) if isinstance(thing, types.FunctionType) else gc.get_referents(thing)
-    return found
 
 
 def _is_border(thing: object) -> bool:

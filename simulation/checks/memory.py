@@ -9,8 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-from simulation.checks.census import growth, reached_from
+from simulation.checks.census import growth, held_by, reached_from
 from simulation.checks.history import Violation
+from simulation.world.steps import uncounted
 
 ALLOWED = 12
 """More of one class, or in one kind of container."""
@@ -46,6 +47,8 @@ class MemoryWatch:
 
     def __init__(self) -> None:
         self.grown: dict[str, int] = {}
+        self.checked = 0
+        """Machines whose invariants hold at the end."""
         self._before: Mapping[str, int] = {}
 
     def begin(self, server: Iterable[object]) -> None:
@@ -53,11 +56,25 @@ class MemoryWatch:
         self._before = reached_from(server)
 
     def end(self, server: Iterable[object]) -> None:
-        """Violation when there is too much more."""
+        """Violation when there is too much more; AssertionError when a machine of storage is not as it must be."""
+        server = list(server)
+        with uncounted():
+            self.checked = check_storage(server)
         self.grown = growth(self._before, reached_from(server))
         kept = sorted(((count, name) for name, count in self.grown.items() if count > allowed(name)), reverse=True)
         if kept:
             raise Violation("left in memory: " + ", ".join(f"{count} more of {name}" for count, name in kept))
+
+
+def check_storage(server: Iterable[object]) -> int:
+    """Check the invariants of the pure machines of bookies, ledger client and managed ledgers; how many there are."""
+    checked = 0
+    for thing in held_by(server):
+        check = getattr(type(thing), "check_invariants", None)
+        if check is not None and type(thing).__module__.startswith(("bookie.", "bookkeeper.", "managed_ledger.")):
+            check(thing)
+            checked += 1
+    return checked
 
 
 def allowed(name: str) -> float:

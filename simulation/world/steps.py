@@ -92,6 +92,17 @@ def name_of(callback: Any) -> str:
 
 
 @contextmanager
+def uncounted() -> Iterator[None]:
+    """Within, the product's code is called by a check, and costs nothing."""
+    old = sys.gettrace()
+    sys.settrace(None)
+    try:
+        yield
+    finally:
+        sys.settrace(old)
+
+
+@contextmanager
 def counted() -> Iterator[StepMeter]:
     """Loops that are made within count the steps of their callbacks, and a run ends where one costs too much."""
     meter = StepMeter()

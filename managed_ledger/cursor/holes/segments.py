@@ -342,6 +342,8 @@ class HolePages:
     def check_invariants(self) -> None:
         """Check the invariants, for tests and simulations."""
         segments: Mapping[Position, Segment] = self._segments
+        if not segments:
+            return  # dissolved
         assert all(segment.start == start for start, segment in segments.items())
         assert self._first is self._segments.peekitem(0)[1]
         absent = [segment for segment in segments.values() if not segment.is_resident]
