@@ -66,7 +66,7 @@ def _cause(error: OSError, host: str, protocol: Protocol, seconds: float) -> str
     if isinstance(error, TimeoutError):
         within = f" in {seconds:g} s" if seconds else ""
         return (
-            f"no answer{within}: the host is down, a firewall drops what is sent there, or the server hangs. See that the "
+            f"no answer{within}: the host is down, a firewall drops the packets, or the server hangs. See that the "
             f"server runs and can be reached from here; the address is set with {protocol.set_with}"
         )
     if isinstance(error, (ConnectionResetError, BrokenPipeError)):

@@ -96,7 +96,7 @@ def _signing_key(options: argparse.Namespace) -> tuple[Any, str]:
             raise BadSetting(f"--signature-algorithm {algorithm}: the secret is one of {', '.join(key.algorithms)}")
         return key.key, algorithm
     if not options.private_key:
-        raise BadSetting("give --secret-key or --private-key: what is to sign the token")
+        raise BadSetting("give --secret-key or --private-key: the key that signs the token")
     material = read_material("--private-key", options.private_key, os.environ)
     is_pem = material.lstrip().startswith(b"-----BEGIN")
     try:
@@ -120,7 +120,7 @@ def _validate(options: argparse.Namespace) -> None:
     """Validates a token with the code that brokers use."""
     given = {"token_secret_key": options.secret_key} if options.secret_key else {"token_public_key": options.public_key}
     if not (options.secret_key or options.public_key):
-        raise BadSetting("give --secret-key or --public-key: what is to check the token")
+        raise BadSetting("give --secret-key or --public-key: the key that checks the token")
     settings = SecuritySettings(
         authentication_enabled=True,
         authentication_providers=(TOKEN,),

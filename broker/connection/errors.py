@@ -29,5 +29,5 @@ def to_broker_error(failure: Exception) -> BrokerError:
         case MetadataError():
             return BrokerError(ServerError.METADATA, str(failure) or type(failure).__name__)
         case _:
-            log.error("a request failed for a reason that nobody foresaw", exc_info=failure)
+            log.error("a request failed with an unexpected error", exc_info=failure)
             return BrokerError(ServerError.UNKNOWN, f"Internal error: {type(failure).__name__}")

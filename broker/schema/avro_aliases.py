@@ -33,7 +33,7 @@ class Aliases:
         for each in written.fields:
             name = renamed.get(each.name, each.name)
             if name in found:
-                raise SchemaRefused(f"by the aliases of what is read, {written.fullname} has two fields {name}")
+                raise SchemaRefused(f"by the aliases of the reader's schema, {written.fullname} has two fields {name}")
             found[name] = each
         return found
 

@@ -125,7 +125,7 @@ class _Comparison:
         elif reader.type == "union":
             branch = self._branch(reader, writer, where)
             if branch is None:
-                yield f"{where or 'it'} was written as {writer.type}, which is none of what is read"
+                yield f"{where or 'it'} was written as {writer.type}, which is no type of the reader's union"
             else:
                 yield from self.faults(branch, writer, where)
         elif reader.type == writer.type:

@@ -63,9 +63,9 @@ class SecuritySettings:
         if unknown and self.authentication_enabled:  # a name that nothing is made of does no harm, as with Apache
             raise ValueError(f"authenticationProviders={unknown[0]}: expected {', '.join(PROVIDERS)}")
         if self.authentication_enabled and not self.authentication_providers and not self.anonymous_user_role:
-            raise ValueError("authenticationEnabled=true, and authenticationProviders is empty: nobody could be known")
+            raise ValueError("authenticationEnabled=true, and authenticationProviders is empty: no client could authenticate")
         if self.authorization_enabled and not self.authentication_enabled:
-            raise ValueError("authorizationEnabled=true needs authenticationEnabled=true: nobody would be known")
+            raise ValueError("authorizationEnabled=true needs authenticationEnabled=true: no client would have a role")
         if self.authorization_enabled and self.authorization_provider != AUTHORIZATION_PROVIDER:
             raise ValueError(f"authorizationProvider={self.authorization_provider}: expected {AUTHORIZATION_PROVIDER}")
         if self.authentication_refresh_check_seconds < 1 or self.token_allowed_clock_skew_seconds < 0:

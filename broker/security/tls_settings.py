@@ -92,5 +92,5 @@ def check_server_files(
         raise ValueError(f"{missing} is not set, and a port for TLS is: a file in PEM form")
     if is_on and requires_trust and not trust:
         raise ValueError(
-            "tlsRequireTrustedClientCertOnConnect=true, and tlsTrustCertsFilePath is not set: nobody would be let in"
+            "tlsRequireTrustedClientCertOnConnect=true, and tlsTrustCertsFilePath is not set: every client would be refused"
         )

@@ -50,7 +50,7 @@ class Coordinator:
         """When it is due; uvloop's timers that are due at once do not say it."""
         self._due_task: asyncio.Task[None] | None = None
         self.has_ended = False
-        self._unlisten = stored.ledger.on_fenced(lambda: self._fail("somebody else has its log"))
+        self._unlisten = stored.ledger.on_fenced(lambda: self._fail("another broker has its log"))
 
     @classmethod
     async def load(

@@ -47,7 +47,7 @@ async def initialise_coordinators(catalogue: Catalogue, count: int = COORDINATOR
     try:
         await catalogue.partitioned_topics.create(ASSIGN, count, {})
     except TopicConflict:
-        log.debug(line("somebody else made the transaction coordinators first"))
+        log.debug(line("another broker made the transaction coordinators first"))
 
 
 class Coordinators:

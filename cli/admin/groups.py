@@ -20,7 +20,7 @@ GROUPS = {
         Group("topics", "topics", "Topics, partitioned topics and their subscriptions"),
         Group("topicPolicies", "topic_policies", "Policies of a topic, which go before those of its namespace"),
         Group("clusters", "clusters", "Clusters, their addresses and failure domains"),
-        Group("brokers", "brokers", "Brokers: who is there, what they own, their dynamic configuration"),
+        Group("brokers", "brokers", "Brokers: their list, their bundles, their dynamic configuration"),
         Group("broker-stats", "broker_stats", "Figures of a broker"),
         Group("bookies", "bookies", "Bookies and their racks"),
         Group("ns-isolation-policy", "isolation", "Which brokers may have which namespaces"),

@@ -53,7 +53,7 @@ async def recovery_delay_seconds(store: MetadataStore) -> int:
     """NotThere until an auditor or an operator has set it; MetadataError, RepairError."""
     seconds = await marks_in(store).lost_bookie_recovery_delay()
     if seconds is None:
-        raise NotThere(f"{LOST_BOOKIE_RECOVERY_DELAY} is not there: no auditor has run yet, and nobody has set it")
+        raise NotThere(f"{LOST_BOOKIE_RECOVERY_DELAY} is not there: no auditor has run yet, and no operator has set it")
     return seconds
 
 

@@ -43,7 +43,7 @@ async def disk_spaces(store: MetadataStore, tls: RenewedTls | None) -> tuple[dic
     async def ask(bookie_id: str) -> DiskSpace | str:
         bookie = bookies.get(bookie_id)
         if not isinstance(bookie, ExtendedBookie):
-            return "nobody knows where it is"
+            return "its place is unknown"
         try:
             async with turns:
                 return await bookie.disk_space()

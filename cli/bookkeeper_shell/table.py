@@ -47,7 +47,7 @@ _BOOKIES = (
     Command("clusterinfo", "The state of the cluster of bookies, as JSON", "cluster:cluster_info"),
     Command(
         "endpointinfo",
-        "Where a bookie listens, as it registered itself",
+        "A bookie's addresses, as registered",
         "cluster:endpoint_info",
         (Option("b", "bookieid", "bookieId", "Bookie Id"),),
     ),
@@ -136,7 +136,7 @@ _REPLICATION = (
         "List ledgers marked as underreplicated",
         "replication:list_underreplicated",
         (
-            Option("mr", "missingreplica", "bookieId", "Of those that miss this bookie"),
+            Option("mr", "missingreplica", "bookieId", "Ledgers that miss this bookie"),
             Option("emr", "excludingmissingreplica", "bookieId", "None of those that miss this bookie"),
             Option("pmr", "printmissingreplica", note="Print the missing replicas"),
             Option("prw", "printreplicationworkerid", note="Print which worker repairs it"),
@@ -178,7 +178,7 @@ _REPLICATION = (
 _REPAIR = (
     Command(
         "recover",
-        "Copy what is on failed bookies to others, and take them out of the ledgers",
+        "Copy entries of failed bookies to others, and take them out of the ledgers",
         "repair:recover_bookies",
         (
             Option("q", "query", note="Only print which ledgers contain them"),
@@ -263,7 +263,7 @@ _STORAGE = (
     ),
     Command(
         "readjournal",
-        "Print what a journal file holds",
+        "Print the content of a journal file",
         "storage:read_journal",
         (Option("dir", takes="directory", note="Journal directory (needed if there are several)"), MESSAGE),
         "<journal id | journal file name>",

@@ -73,7 +73,7 @@ TEXTS = OptionTexts(
         "produce.files": "A file whose content is a message, or several with commas between them; may be repeated.",
         "produce.num-produce": "How many times to send all messages.",
         "produce.rate": "Messages per second at most; 0: as fast as possible.",
-        "produce.separator": "What stands between messages in one -m; an empty text: -m is one message.",
+        "produce.separator": "Separator of messages in one -m; an empty text: -m is one message.",
         "produce.properties": "Properties of every message: k1=v1,k2=v2; may be repeated.",
         "produce.key": "The key of every message.",
         "produce.value-schema": "bytes, string, avro:DEFINITION or json:DEFINITION; the messages of the last two are JSON.",
@@ -91,7 +91,7 @@ TEXTS = OptionTexts(
         **{f"{name}.{key}": text for name in ("consume", "read") for key, text in _READ_TEXTS.items()},
     },
     without_effect={
-        "memory-limit": "this client keeps no more than what is in flight",
+        "memory-limit": "this client keeps no more than the messages in flight",
         "produce.disable-batching": "messages are sent one by one",
         "produce.key-schema": "it counts with --key-value-encoding-type, which is not offered",
         "pool-messages": "it concerns Java's memory",

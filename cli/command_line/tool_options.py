@@ -65,7 +65,7 @@ def config(parser: argparse.ArgumentParser) -> None:
     check = what.add_parser(
         "check", help="what takes effect, what does not and why, what contradicts itself; exit code 1: refused"
     )
-    diff = what.add_parser("diff", help="what the file sets to something else than the default")
+    diff = what.add_parser("diff", help="settings of the file that differ from the default")
     for each in (check, diff):
         each.add_argument(
             "file", metavar="FILE", help="broker.conf, standalone.conf, bookkeeper.conf or proxy.conf, Apache's or ours"
@@ -96,9 +96,9 @@ def tokens(parser: argparse.ArgumentParser) -> None:
     create.add_argument("-hs", "--headers", action="append", default=[], metavar="KEY=VALUE")
     create.add_argument("-sk", "--secret-key", metavar="KEY", help="data:;base64,..., file:///path, env:NAME, a path or Base64")
     create.add_argument("-pk", "--private-key", metavar="KEY", help="in the same forms")
-    show = actions.add_parser("show", help="what a token says; its signature is not checked")
+    show = actions.add_parser("show", help="the content of a token; its signature is not checked")
     _given(show)
-    validate = actions.add_parser("validate", help="check the signature and the times of a token, and say what it says")
+    validate = actions.add_parser("validate", help="check the signature and the times of a token, and print its content")
     _algorithm(validate, "RS256")
     _given(validate)
     validate.add_argument("-sk", "--secret-key", metavar="KEY")

@@ -163,13 +163,13 @@ _RULES = (
     _Rule(
         ("backlogQuotaCheckEnabled", "backlogQuotaDefaultLimitBytes", "backlogQuotaDefaultLimitSecond"),
         lambda checked, size, seconds: not checked and (size > 0 or seconds > 0),
-        "there is a quota, and nobody looks at it",
+        "there is a quota, and no check of it",
         "set backlogQuotaCheckEnabled=true, or no limit",
     ),
     _Rule(
         ("defaultRetentionTimeInMinutes", "defaultRetentionSizeInMB"),
         lambda minutes, megabytes: (minutes == 0) != (megabytes == 0),
-        "with one of them 0 nothing is retained, whatever the other says",
+        "with one of them 0 nothing is retained, for any value of the other",
         "set both; -1 is no limit",
     ),
     _Rule(

@@ -144,7 +144,7 @@ def _cluster(asked: Asked, settings: Mapping[str, str], kind: str, client: Clien
     elif "known_bookies" in server.found:
         found["bookies"] = bookies_by_rest(server.found["known_bookies"], quorums, server.found.get("ids", ()))
     else:
-        missing["bookies"] = server.missing.get("known_bookies", "nobody says which there are")
+        missing["bookies"] = server.missing.get("known_bookies", "their list is unknown")
     bookie = bookie_facts(brokers.at(asked.bookie_url), quorums) if asked.bookie_url and seen is None else Facts({}, {})
     return merged(server, metadata, Facts(found, missing), _topics(asked, server, runtime, brokers, urls), bookie)
 

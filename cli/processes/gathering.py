@@ -63,7 +63,7 @@ class Gathering:
         try:
             return number, await asyncio.to_thread(fetched, path, "/metrics", PROCESS_SECONDS_MAX)
         except OSError as error:
-            log.warning(line("a process does not tell its metrics", number=number, reason=error))
+            log.warning(line("a process does not give its metrics", number=number, reason=error))
             return number, None
 
     def _own(self, told: Collection[int]) -> str:

@@ -34,7 +34,7 @@ log = logging.getLogger("interpulse")
 
 KINDS = (BROKER, BOOKIE)
 STANDALONE_REFUSAL = (
-    "--processes: a standalone's metadata and bookie are in its one process and nobody else can reach them: for several"
+    "--processes: a standalone's metadata and bookie are in its one process and other processes cannot reach them: for several"
     " processes run `interpulse devcluster --brokers N`, or ZooKeeper, bookies and `interpulse broker --processes N`"
 )
 

@@ -136,7 +136,7 @@ def _responses(endpoint: Endpoint, known: dict[int, Any]) -> dict[str, Any]:
         "307": {"description": "Ask the broker in Location."},
         "default": {"description": "Refused, with the reason.", "content": refused},
     }
-    nothing = {"204": {"description": "Done; or, of what is asked for, nothing is set."}}
+    nothing = {"204": {"description": "Done; or the value asked for is not set."}}
     if endpoint.answer is None:
         return nothing | found
     if isinstance(endpoint.answer, Text):

@@ -33,7 +33,7 @@ ABSENT: Sequence[tuple[tuple[str, ...], str, Access, str]] = (
     (("GET",), V2 + "/broker-stats/mbeans", SUPER_USER, _JAVA),
     (("GET",), V2 + "/broker-stats/bookieops", SUPER_USER, "operations of bookies are counted in /metrics"),
     (("GET",), V2 + "/broker-stats/broker-resource-availability/{tenant}/{namespace}", SUPER_USER,
-     "load is told by /admin/v2/broker-stats/load-report"),
+     "/admin/v2/broker-stats/load-report shows the load"),
     (("POST",), V2 + "/brokers/shutdown", SUPER_USER, "stop the process: at SIGTERM a broker hands its bundles over first"),
     (("POST",), V2 + "/clusters/{cluster}/migrate", SUPER_USER, _ONE_CLUSTER),
     (("POST",), _NAMESPACE + "/migration", SUPER_USER, _ONE_CLUSTER),

@@ -61,7 +61,7 @@ class Guard:
             return False
         if kind not in NEEDS and kind not in OF_ITS_OWN and kind not in FOR_OWNERS:
             name = BaseCommand.Type.Name(BaseCommand.Type.ValueType(kind))
-            raise ProtocolViolation(f"{name} is denied: it is not declared what it needs")
+            raise ProtocolViolation(f"{name} is denied: its permissions are not declared")
         return kind in NEEDS
 
     async def permitted(self, command: BaseCommand, work: Coroutine[Any, Any, None]) -> None:

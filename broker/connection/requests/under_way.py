@@ -16,7 +16,7 @@ from ...errors import BrokerError, ServerError
 from ..errors import to_broker_error
 
 REQUESTS_MAX = 1000
-_GIVEN_UP = BrokerError(ServerError.SERVICE_NOT_READY, "What the request waited for has ended: the topic is being closed")
+_GIVEN_UP = BrokerError(ServerError.SERVICE_NOT_READY, "The request was not finished: its topic is being closed")
 """Of a request that is cut off, as reads are when their log is closed: it is answered like the others."""
 
 

@@ -92,7 +92,7 @@ class TokenProvider:
         self._audience_claim, self._audience = settings.token_audience_claim, settings.token_audience
         self._leeway = settings.token_allowed_clock_skew_seconds
         if self._audience_claim and not self._audience:
-            raise BadSetting(f"tokenAudienceClaim={self._audience_claim}: set tokenAudience to what it has to say")
+            raise BadSetting(f"tokenAudienceClaim={self._audience_claim}: set tokenAudience to its expected value")
 
     def authenticate(self, shown: Shown, now: float) -> Principal:
         if len(shown.data) > TOKEN_BYTES_MAX:

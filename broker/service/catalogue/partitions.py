@@ -169,7 +169,7 @@ class PartitionedTopics:
         return [Put(path, b"", MUST_NOT_EXIST) async for path in in_slices(paths) if not await self.store.exists(path)]
 
 
-_MARKED = "is being deleted, or is not quite made; should whoever began that be gone, delete it again"
+_MARKED = "is being deleted, or is half created; if that broker is gone, delete it again"
 
 
 def check_not_deleted(topic: TopicName, found: PartitionedTopicMetadata) -> None:

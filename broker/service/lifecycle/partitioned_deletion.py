@@ -107,7 +107,7 @@ class PartitionedDeletion:
         try:
             await self._partitioned.unmark_deleted(topic, marked)
         except (PartitionsChanged, TopicNotFound):
-            _log.info(line("somebody else decides whether the topic is deleted", topic=topic, failure=failure))
+            _log.info(line("another deletion decides about the topic", topic=topic, failure=failure))
 
     def _check_unused(self, partition: TopicName) -> None:
         """Raises BrokerError for a partition that is loaded here and in use."""

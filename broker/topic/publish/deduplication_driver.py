@@ -181,7 +181,7 @@ class TopicDeduplication:
         while self._changing is not None:
             await asyncio.wait([self._changing])
         if self._policies.current.deduplication_enabled and self.status is Status.FAILED:
-            raise BrokerError(ServerError.PERSISTENCE, "What is stored could not be read for deduplication: try again")
+            raise BrokerError(ServerError.PERSISTENCE, "The topic could not be read for deduplication: try again")
 
     async def settled(self, name: str) -> None:
         """Return when nothing of that producer name is on its way."""

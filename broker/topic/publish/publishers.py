@@ -169,7 +169,7 @@ class Publishers(PublishersRow):
         """Ends all producers after a refused append: no message on its way is stored. No producer may publish until all are
         notified: a later message would be stored before an earlier one. Consumers stay (PersistentTopic.addFailed)."""
         if self._hold_introduced():
-            _log.warning("%s: producers are sent away: what they had on its way found no bookies to take it", self.name)
+            _log.warning("%s: producers are closed: no bookies took their messages under way", self.name)
             self._host.run_task(self.send_away("bookies take nothing now"))
 
     def _hold_introduced(self) -> list[TopicProducer]:

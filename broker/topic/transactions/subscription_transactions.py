@@ -204,7 +204,7 @@ class SubscriptionTransactions:
     async def _check_alone(self, logs: LogsOfItsOwn, name: str) -> None:
         """There was no log when the topic was loaded. No other broker may have made one: its records would be passed over."""
         if not self._is_new and await logs.exists(name):
-            error = ManagedLedgerFenced(f"{name}: a log of acknowledgements in transactions was made by somebody else")
+            error = ManagedLedgerFenced(f"{name}: a log of acknowledgements in transactions was made by another broker")
             self._failed(error)
             raise error
 

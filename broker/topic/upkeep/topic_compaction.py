@@ -104,7 +104,7 @@ class TopicCompaction:
         try:
             await self._host.subscriptions.create(COMPACTION_CURSOR, from_earliest=True)
         except BrokerError as error:
-            what = "the cursor of compaction is not there yet: what retention lets go is not compacted"
+            what = "the cursor of compaction is not there yet: trimmed messages are not compacted"
             _log.warning(line(what, topic=self._host.name, error=error))
 
     def check(self, threshold_bytes: int) -> None:

@@ -43,13 +43,13 @@ async def init_bookie(shell: Shell, given: Given) -> int:
     bookie_id = local_bookie_id(shell)
     for directory in _directories(shell):
         if _names_in(directory):
-            raise CommandFailed(f"{directory} is not empty: `bookieformat` removes what a bookie has there")
+            raise CommandFailed(f"{directory} is not empty: `bookieformat` removes a bookie's files there")
     async with shell.metadata() as store:
         if bookie_id in (await registered_bookies(store)).all:
             raise CommandFailed(f"Bookie with bookieId: {bookie_id} is still registered: stop it first")
         if await store.exists(f"{COOKIES}/{bookie_id}"):
             raise CommandFailed(
-                f"Cookie still exists for this bookie: {bookie_id}: when what it had is gone for good, "
+                f"Cookie still exists for this bookie: {bookie_id}: if its data are lost for good, "
                 f"`decommissionbookie -bookieid {bookie_id}` deletes it after its ledgers were copied"
             )
     shell.say(f"Bookie {bookie_id} can be started: its directories are empty, and the cluster does not know it")

@@ -122,7 +122,7 @@ def under_replication(state: Replication) -> Verdict:
     first = state.missing[0] if state.missing else "the lost bookie"
     back = f"or start {first} again, which has them"
     if not state.is_enabled:
-        remedy = f"bookkeeper shell autorecovery -enable: it is disabled, so nobody repairs; {back}"
+        remedy = f"bookkeeper shell autorecovery -enable: it is disabled, so that lost copies are not repaired; {back}"
         return Verdict(WARN, f"{evidence}; autorecovery is disabled", remedy)
     if state.auditor is None:
         remedy = f"run interpulse autorecovery: none runs; {back}"

@@ -75,7 +75,7 @@ def certificates_in_time(certificates: Certificates) -> Verdict:
         "(tlsCertRefreshCheckDurationSec)"
     )
     if days <= 0:
-        return Verdict(FAIL, f"{first.source} expired {-days:.1f} days ago: nobody who verifies it connects", remedy)
+        return Verdict(FAIL, f"{first.source} expired {-days:.1f} days ago: peers that verify it do not connect", remedy)
     return Verdict(
         WARN if days < EXPIRES_SOON_DAYS else OK, f"{first.source} is the first to expire, in {days:.1f} days", remedy
     )

@@ -59,7 +59,7 @@ def memory_available(memory: MemoryUse) -> Verdict:
 
 def memory_limit(memory: MemoryUse) -> Verdict:
     if memory.limit is None:
-        return Verdict(OK, "no limit below what the machine has")
+        return Verdict(OK, "no limit below the machine's memory")
     left = memory.limit - memory.used
     level = FAIL if left < MEMORY_FAIL_BYTES else WARN if left < MEMORY_WARN_BYTES else OK
     evidence = f"{memory.used >> 20} of {memory.limit >> 20} MiB that the limit of this container or shell allows are in use"

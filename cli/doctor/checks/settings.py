@@ -139,7 +139,7 @@ def advertised_address(settings: Settings) -> Verdict:
     if address in _LOCAL:
         return Verdict(FAIL, f"advertisedAddress={address}, and the cluster is on other machines: its clients cannot come here")
     if bind in _LOCAL:
-        remedy = "set bindAddress=0.0.0.0, or to the address of this machine: nobody else can connect to loopback"
+        remedy = "set bindAddress=0.0.0.0, or to the address of this machine: other machines cannot connect to loopback"
         return Verdict(FAIL, f"bindAddress={bind}, and the cluster is on other machines", remedy)
     return Verdict(OK, f"advertisedAddress={address or '(the host name)'}, bindAddress={bind or '0.0.0.0'}")
 
@@ -162,7 +162,7 @@ def ports_listening(silent: tuple[str, ...]) -> Verdict:
     if not silent:
         return Verdict(OK, "every port of these settings is open")
     remedy = (
-        f"restart the server with this file, and read its log: nobody listens on {silent[0]}. If it is another server, "
+        f"restart the server with this file, and read its log: no process listens on {silent[0]}. If it is another server, "
         "give its file"
     )
     return Verdict(FAIL, f"the server answers, but not on {', '.join(silent)}", remedy)

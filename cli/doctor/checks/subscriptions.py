@@ -98,7 +98,7 @@ def _remedies(state: SubscriptionState, trouble: Trouble) -> str:
     match trouble:
         case Trouble.ABANDONED:
             return (
-                f"start a consumer of {name} on {topic} again. Only when nobody needs these messages any more: "
+                f"start a consumer of {name} on {topic} again. Only if these messages are not needed any more: "
                 "pulsar-admin topics "
                 f"unsubscribe -s {name} {topic}, which loses the backlog of {state.backlog} entries"
             )
@@ -191,7 +191,7 @@ def expired(subscriptions: Subscriptions) -> Verdict:
     remedy = (
         f"raise it (pulsar-admin namespaces set-message-ttl {namespace} -ttl SECONDS, or topics set-message-ttl "
         f"{worst.topic}), or "
-        f"add consumers to {worst.name}: what has expired is lost to this subscription"
+        f"add consumers to {worst.name}: expired messages are lost to this subscription"
     )
     names = named([str(each) for each in found])
     return Verdict(WARN, f"the time to live took {worst.expired} entries that nobody had consumed: {names}", remedy)

@@ -88,7 +88,7 @@ def metadata_facts(settings: Mapping[str, str], told: Mapping[str, str], quorums
     except MetadataError as error:
         return Facts({"metadata": MetadataServers((), {}, str(error))}, dict.fromkeys(_OF_METADATA, str(error)))
     if not servers:
-        return Facts({}, dict.fromkeys(("metadata", *_OF_METADATA), "nobody says where ZooKeeper is: a standalone has none"))
+        return Facts({}, dict.fromkeys(("metadata", *_OF_METADATA), "no address of ZooKeeper is known: a standalone has none"))
     hosts = tuple(servers.partition("/")[0].split(","))
     down = problems_at(hosts)
     if not own and set(down.values()) == {NO_ADDRESS} and len(down) == len(hosts):

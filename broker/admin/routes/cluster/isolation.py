@@ -48,7 +48,7 @@ class IsolationRoutes:
 
         one, of_broker, found = _POLICIES + "/{policy}", _POLICIES + "/brokers/{broker}", dict[str, Any]
         unloads = (
-            Query("unloadBundles", bool, True, "Whether what the policy concerns is unloaded, so that it holds at once."),
+            Query("unloadBundles", bool, True, "Whether namespaces of the policy are unloaded, so that it holds at once."),
         )
         return [
             Endpoint("GET", _POLICIES, self.all, access(), answer=dict[str, found]),  # type: ignore[valid-type]

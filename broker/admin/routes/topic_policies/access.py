@@ -23,8 +23,8 @@ from ...rest.endpoints import Access, Endpoint, Handler, Query
 from ...rest.names import TOPIC, topic_of
 
 AUTHORITATIVE = Query("authoritative", bool, False)
-_GLOBAL = Query("isGlobal", bool, False, "Of all clusters, rather than of this one.")
-_APPLIED = Query("applied", bool, False, "What holds, also where the namespace or the broker says it.")
+_GLOBAL = Query("isGlobal", bool, False, "The policy of all clusters, rather than of this one.")
+_APPLIED = Query("applied", bool, False, "The policy in force, also one of the namespace or the broker.")
 READ, WRITE = (_GLOBAL, _APPLIED, AUTHORITATIVE), (_GLOBAL, AUTHORITATIVE)
 
 

@@ -73,7 +73,7 @@ class CursorRoutes:
                 TOPIC + "/internalStats",
                 self.internal_stats,
                 Access(Kind.TOPIC, "GET_STATS"),
-                (*query, Query("metadata", bool, False, "with what the metadata store has of each ledger")),
+                (*query, Query("metadata", bool, False, "with each ledger's metadata")),
                 answer=dict[str, Any],
             ),
             Endpoint(

@@ -25,8 +25,8 @@ from ...stats.internal_stats import internal_stats_json
 _ROOT = "/admin/v3/transactions"
 _TOPIC = "/{tenant}/{namespace}/{topic}"
 _DISABLED = "This Broker is not configured with transactionCoordinatorEnabled=true."
-_METADATA = Query("metadata", bool, False, "Without effect: what is in metadata is told anyway.")
-_BATCH_INDEX = Query("batchIndex", int, description="Of one message of a batch.")
+_METADATA = Query("metadata", bool, False, "Without effect: metadata are always shown.")
+_BATCH_INDEX = Query("batchIndex", int, description="Index of one message of a batch.")
 _POSITION_MAX = (1 << 63) - 1
 
 

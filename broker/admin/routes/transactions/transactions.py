@@ -38,9 +38,9 @@ class TransactionRoutes:
         self._catalogue, self._lookup, self._coordinators = catalogue, lookup, coordinators
 
     def routes(self) -> list[Endpoint]:
-        one = (Query("coordinatorId", int, description="Of this one alone."),)
+        one = (Query("coordinatorId", int, description="The coordinator of this number alone."),)
         ids = "/{mostSigBits:int}/{leastSigBits:int}"
-        metadata = (Query("metadata", bool, False, "Without effect: what is in metadata is told anyway."),)
+        metadata = (Query("metadata", bool, False, "Without effect: metadata are always shown."),)
         answer = dict[str, Any]
         return [
             Endpoint("GET", _ROOT + "/coordinators", self.all, answer=list[Any]),

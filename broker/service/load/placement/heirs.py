@@ -67,6 +67,6 @@ class Heirs:
                 self._named[bundle] = parse_broker_data(data, "")
         except (TimeoutError, MetadataError) as error:
             self._is_naming = False
-            log.warning(line("bundles are given up for whoever is asked next", reason=error or "no answer in time"))
+            log.warning(line("bundles are released without a next owner", reason=error or "no answer in time"))
         except BrokerError as error:
             log.debug(line("nobody is named as the next owner", bundle=bundle, reason=error.message))
