@@ -1,4 +1,4 @@
-"""MetricsSettings: what /metrics of a broker tells. Keys and defaults are Apache's."""
+"""MetricsSettings: settings of a broker's /metrics. Keys and defaults are Apache's."""
 
 from dataclasses import dataclass
 
@@ -16,7 +16,7 @@ class MetricsSettings:
     expose_managed_ledger_metrics_in_prometheus: bool = True
     """Metrics of topics' storage are included."""
     expose_managed_cursor_metrics_in_prometheus: bool = False
-    """How often, where and how much of each cursor's acknowledgements was saved."""
+    """Metrics of each cursor's saves: their number, place and size."""
     expose_precise_backlog_in_prometheus: bool = False
     """The backlog is always precise: both values are the same here."""
     expose_subscription_backlog_size_in_prometheus: bool = False

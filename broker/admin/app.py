@@ -64,7 +64,8 @@ def admin_app(
     authentication: AuthenticationMeters | None = None,
 ) -> Starlette:
     """All routes on one broker; `authorize` is asked before each. `coordinators`: of transactions, if there are any;
-    `authentication`: whom it has let in and whom not."""
+    `authentication`: counts of accepted and refused clients.
+    """
     dispatcher: Dispatcher
     catalogue, lookup, lifecycle = service.catalogue, service.lookup, service.lifecycle
     policies, schemas, settings = service.namespace_policies, service.schemas, service.settings

@@ -129,7 +129,7 @@ class Compactor:
         return writer
 
     async def tidy(self, cursor: ManagedCursor) -> None:
-        """Delete what runs before have left behind. LedgerError, ManagedLedgerError: it is tried again by the next one."""
+        """Deletes the leftovers of earlier runs. LedgerError, ManagedLedgerError: the next run tries again."""
         left = cursor.cursor_properties.get(COMPACTING)
         if left is None:
             return

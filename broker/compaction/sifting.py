@@ -62,7 +62,7 @@ class _Chunked:
 
 @dataclass(slots=True)
 class Newest:
-    """Phase one, and what phase two needs of it. `table` is the memory it takes."""
+    """Phase one, and its result for phase two. `table` is the memory it takes."""
 
     table: KeyTable
     retains_null_key: bool

@@ -212,7 +212,7 @@ class Connection(asyncio.BufferedProtocol):
         self._timer = self._loop.call_later(LINGER_SECONDS, self._transport.abort)
 
     def _release(self) -> None:
-        """Ends everything of the connection; after that, answers those who asked whether the peer is alive."""
+        """Ends everything of the connection; after that, answers the callers that asked whether the peer is alive."""
         if not self.is_open:
             return
         self.is_open = False

@@ -81,7 +81,7 @@ class Listener:
         self.server_port.listen_tls(lambda: Connection(self), host, port, tls)
 
     async def listen_in_front(self, listening: socket.socket, tls: RenewedTls | None = None) -> None:
-        """Also on a bound socket that brokers in other processes share; whom a client finds there names the owner."""
+        """Also on a bound socket that brokers in other processes share; any broker there names the owner to a client."""
         await self.server_port.listen_in_front(lambda: Connection(self), listening, BACKLOG, tls)
 
     def leave_front(self) -> None:

@@ -25,7 +25,7 @@ class Liveness:
         self._has_ended = False
 
     async def check(self) -> bool:
-        """Those who ask at the same time share one PING. True at once when the check is off."""
+        """Concurrent callers share one PING. True at once when the check is off."""
         if self._has_ended:
             return False
         if self._timeout_ms <= 0:

@@ -14,7 +14,7 @@ from ..service.addresses import Advertised, Answer
 from ..topic.contract import LastMessage
 
 NO_REQUEST = WORD_MAX
-"""request_id of what answers no request."""
+"""request_id of frames that answer no request."""
 
 
 def wire_error(code: ServerError) -> api.ServerError:

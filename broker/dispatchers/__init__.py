@@ -1,1 +1,3 @@
-"""The four dispatchers as pure machines: who gets which entries (permits, priorities, keys, redelivery). No I/O, no clock."""
+"""The four dispatchers as pure machines: the consumer of each entry (permits, priorities, keys, redelivery). No I/O, no
+clock.
+"""

@@ -144,7 +144,7 @@ class ReadFailed:
 
 @record(frozen=True, slots=True)
 class EntriesAcknowledged:
-    """Whole entries of one ledger were acknowledged, by `consumer` if that is known (it need not be who got them)."""
+    """Whole entries of one ledger were acknowledged, by `consumer` if that is known (not necessarily the one that got them)."""
 
     ledger_id: int
     entry_ids: BitMap
@@ -241,7 +241,7 @@ class IndexLoaded:
 
 @record(frozen=True, slots=True)
 class WallClockRead:
-    """The answer to WakeAt, at that time of day or at any other: what time it is now, in milliseconds since the epoch."""
+    """The answer to WakeAt, at that time of day or at any other: the present time, in milliseconds since the epoch."""
 
     wall_ms: int
 
@@ -370,7 +370,7 @@ class Dispatcher(Protocol):
         """Entries that wait for their time, not to be changed; None where entries never wait."""
 
     def handle(self, event: Event, now_ms: int) -> list[Effect]:
-        """Take the event, return what to do, in order."""
+        """Takes the event, and returns the effects, in order."""
 
     def take_newest(self, run: EntryRun, metadata: RunMetadata) -> ConsumerId | None:
         """Gives the run, the newest of the log, to one consumer as a whole, and returns it. None: send EntriesAvailable."""

@@ -166,7 +166,7 @@ class Machine(MachineRow, ABC):
 
     @abstractmethod
     def _on_read(self, read: Read, answer: EntriesRead, effects: list[Effect]) -> None:
-        """Give away what can be given; the reader stands after the run already."""
+        """Deals the entries that can be dealt; the reader stands after the run already."""
 
     def _on_picked(self, read: Read, answer: EntriesPicked, effects: list[Effect]) -> None:
         """Same as `_on_read`, for a read with picks."""

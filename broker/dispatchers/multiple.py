@@ -214,7 +214,7 @@ class MultipleConsumersDispatcher(Machine):
         return found
 
     def _unknown_of(self, unacknowledged: Sequence[tuple[int, BitMap]]) -> EntrySet:
-        """Entries that were stored nowhere: they came due before, or what named them is lost. Each is looked at."""
+        """Entries that were stored nowhere: they came due before, or their index is lost. Each is looked at."""
         unknown, replay = EntrySet(), self._replay_set()
         for ledger_id, entry_ids in unacknowledged:
             unknown.add(ledger_id, entry_ids - self._held_back.delays.known_in(ledger_id) - self._in_hand(ledger_id, replay))

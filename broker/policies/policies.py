@@ -23,7 +23,7 @@ class QuotaType(StrEnum):
 
 
 class QuotaPolicy(StrEnum):
-    """BacklogQuota.RetentionPolicy: what happens to whom when the backlog is too large."""
+    """BacklogQuota.RetentionPolicy: action when the backlog is too large."""
 
     PRODUCER_REQUEST_HOLD = "producer_request_hold"
     PRODUCER_EXCEPTION = "producer_exception"
@@ -31,7 +31,7 @@ class QuotaPolicy(StrEnum):
 
 
 class InactiveMode(StrEnum):
-    """InactiveTopicDeleteMode: what keeps a topic without producers and consumers alive."""
+    """InactiveTopicDeleteMode: condition that keeps a topic without producers and consumers."""
 
     NO_SUBSCRIPTIONS = "delete_when_no_subscriptions"
     CAUGHT_UP = "delete_when_subscriptions_caught_up"
@@ -48,7 +48,7 @@ class BacklogQuota:
 
 @record(frozen=True, slots=True)
 class RetentionPolicy:
-    """RetentionPolicies: how long and how much is kept after all have consumed it; -1 without bound, 0 nothing."""
+    """RetentionPolicies: time and size kept after all have consumed the messages; -1 without bound, 0 nothing."""
 
     minutes: int
     megabytes: int

@@ -57,7 +57,7 @@ class _Turns:
 
 
 class FixedBrokers:
-    """brokerServiceURL and brokerWebServiceURL, without metadata: what may be reached is a matter of names and ports."""
+    """brokerServiceURL and brokerWebServiceURL, without metadata: names and ports decide the permitted targets."""
 
     def __init__(self, settings: ProxySettings) -> None:
         self._settings = settings

@@ -1,4 +1,6 @@
-"""Door: who the clients of a proxy are, where it asks. Brokers check what clients show only where it is forwarded."""
+"""Door: authentication of a proxy's clients, where it is on. Brokers check clients' credentials only where they are
+forwarded.
+"""
 
 from collections.abc import Mapping
 from typing import Any

@@ -1,4 +1,4 @@
-"""BrokerLink: the proxy's own connection to one broker, for what clients ask before they connect to a broker themselves.
+"""BrokerLink: the proxy's own connection to one broker, for requests of clients before they connect to a broker themselves.
 
 Requests of all clients share it, each under a number of ours. One that takes too long fails all: the broker may be gone without
 a word.
@@ -36,7 +36,7 @@ class BrokerLink(asyncio.Protocol):
     def __init__(
         self, address: str, frame_bytes_max: int, on_end: Callable[["BrokerLink"], None], way: Way, client: Client
     ) -> None:
-        """`client`: for whom it is; a broker decides by that."""
+        """`client`: the client that asks; a broker decides by it."""
         self.address, self._way, self._client = address, way, client
         self._frame_bytes_max, self._on_end = frame_bytes_max, on_end
         self._loop = asyncio.get_running_loop()

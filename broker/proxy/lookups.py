@@ -102,7 +102,7 @@ class Lookups:
         return told.broker_service_url_tls if self._way.tls is not None else told.broker_service_url
 
     async def _link(self, address: str, client: Client) -> BrokerLink:
-        """Shared, and opened once also by those who ask at the same time. LinkFailed."""
+        """Shared, and opened once also for concurrent callers. LinkFailed."""
         key = (address, client)
         task = self._links.get(key)
         if task is None:

@@ -121,7 +121,7 @@ class ProxySettings:
         return RenewedTls("client", files, self.tls_cert_refresh_check_duration_sec, now)
 
     def __post_init__(self) -> None:
-        assert self.tls is not None  # which checks what belongs together
+        assert self.tls is not None  # which checks settings that belong together
         for name, port in (("servicePort", self.service_port), ("webServicePort", self.web_service_port)):
             if not 0 <= port <= 65535:
                 raise ValueError(f"{name}: expected 0 to 65535, not {port}")

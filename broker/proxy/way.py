@@ -23,7 +23,7 @@ class Way:
         return None if self.tls is None else self.tls.context()
 
     async def connect(self, make: Callable[[], asyncio.BaseProtocol], host: str, port: int) -> asyncio.Transport:
-        """OSError, of which those of ssl are a kind: nothing was said to a broker whose certificate does not fit."""
+        """OSError, including those of ssl: no byte was sent to a broker whose certificate does not fit."""
         context, loop = self.context(), asyncio.get_running_loop()
         if context is None:
             transport, _ = await loop.create_connection(make, host, port)

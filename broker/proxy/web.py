@@ -257,7 +257,7 @@ class _Exchange:
 
 
 def _request_headers(scope: Scope, body: bytes, client: Client) -> Headers:
-    """Those of the client but for what concerns this connection; who it is, is added."""
+    """The client's headers without those of this connection; the client's principal is added."""
     dropped = _OF_ONE_HOP | {ORIGINAL} | ({b"authorization", METHOD} if client.principal else set())
     kept = [(name, value) for name, value in scope["headers"] if name not in dropped]
     if scope.get("client"):

@@ -31,7 +31,7 @@ _PROMOTED = {
     "string": ("bytes",),
     "bytes": ("string",),
 }
-"""What may be read as what."""
+"""Types that a writer's type may be read as."""
 
 
 def check_avro(data: bytes) -> str:

@@ -1,5 +1,6 @@
-"""Whether a schema may follow those that are there: Apache's SchemaCompatibilityChecks and what SchemaRegistryServiceImpl asks
-of them. Pure; refusals are SchemaRefused, with Apache's words where tools show them."""
+"""Whether a schema may follow those that are there: Apache's SchemaCompatibilityChecks and their use by
+SchemaRegistryServiceImpl. Pure; refusals are SchemaRefused, with Apache's words where tools show them.
+"""
 
 import json
 from collections.abc import Sequence

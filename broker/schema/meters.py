@@ -1,4 +1,4 @@
-"""SchemaMeters: how often schemas were read, written and deleted, and for how long (Apache: SchemaRegistryStats). Pure."""
+"""SchemaMeters: numbers and times of reads, writes and deletions of schemas (Apache: SchemaRegistryStats). Pure."""
 
 from dataclasses import dataclass, field
 

@@ -29,7 +29,7 @@ _READ_BYTES_MAX = 8 << 20
 
 
 class SchemaLost(Exception):
-    """A version cannot be read. Says which, where it was, and what helps."""
+    """A version cannot be read. The text names the version, its place, and the remedy."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ EMPTY_VERSION = b""
 
 
 class SchemaType(IntEnum):
-    """Type of a definition. NONE is what Apache calls BYTES too."""
+    """Type of a definition. NONE is called BYTES too by Apache."""
 
     NONE = 0
     STRING = 1
@@ -93,7 +93,7 @@ class Strategy(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SchemaData:
-    """A definition and who wrote it when (milliseconds since the epoch)."""
+    """A definition, its author and its time (milliseconds since the epoch)."""
 
     type: SchemaType
     data: bytes = b""

@@ -23,7 +23,7 @@ class NeighbourSettings:
     broker_client_trust_certs_file_path: str | None = None
     """The authorities that sign brokers' certificates. Empty: those of the system."""
     broker_client_certificate_file_path: str | None = None
-    """Shown to brokers; it is what AuthenticationTls is known by."""
+    """Certificate for brokers, from which AuthenticationTls takes the role."""
     broker_client_key_file_path: str | None = None
     """The private key of that certificate."""
     tls_hostname_verification_enabled: bool = True
@@ -36,7 +36,7 @@ class NeighbourSettings:
             raise ValueError(f"{missing} is not set: a certificate and its key go together")
 
     def neighbours(self, tls: TlsSettings, environ: Mapping[str, str], now: Callable[[], float]) -> Neighbours:
-        """BadSetting, of which BadTls is a kind. `tls`: what all connections of the broker have in common."""
+        """BadSetting, including BadTls. `tls`: shared by all connections of the broker."""
         plugin, parameters = self.broker_client_authentication_plugin, self.broker_client_authentication_parameters
         return Neighbours(renewed_credentials(plugin, parameters, environ), self._client(tls, now))
 

@@ -18,7 +18,7 @@ class SecuritySettings:
     """Secrets are not part of the repr."""
 
     authentication_enabled: bool = False
-    """Clients must show who they are."""
+    """Clients must authenticate."""
     authentication_providers: tuple[str, ...] = ()
     """Of `org.apache.pulsar.broker.authentication`: AuthenticationProviderToken, AuthenticationProviderBasic,
     AuthenticationProviderTls; several at once."""
@@ -26,11 +26,11 @@ class SecuritySettings:
     """How often it is looked whether a connection's token has expired; then a new one is asked for (AUTH_CHALLENGE), and by
     the next look it has to be there."""
     anonymous_user_role: str | None = None
-    """The role of those who show nothing. Empty: they are refused."""
+    """The role of clients without credentials. Empty: they are refused."""
     authenticate_original_auth_data: bool = False
     """What a proxy forwards of its client's credentials is checked here too."""
     authenticate_metrics_endpoint: bool = False
-    """/metrics is for those alone who show who they are."""
+    """/metrics is for authenticated clients alone."""
     token_secret_key: str | None = field(default=None, repr=False)
     """Signs tokens with HS256 and longer: `data:;base64,...`, `file:///path`, `env:NAME`, a path or Base64."""
     token_public_key: str | None = field(default=None, repr=False)
@@ -40,11 +40,11 @@ class SecuritySettings:
     token_auth_claim: str | None = None
     """Which claim names the role. Empty: sub."""
     token_audience_claim: str | None = None
-    """The claim of a token that names for whom it was made. Empty: that is not looked at."""
+    """The claim of a token that names its audience. Empty: the audience is not checked."""
     token_audience: str | None = None
     """What the claim of tokenAudienceClaim has to hold."""
     token_allowed_clock_skew_seconds: int = 0
-    """How far the clock of who made a token may be wrong."""
+    """Permitted error of the clock that made a token."""
     basic_auth_conf: str | None = field(default=None, repr=False)
     """Users and hashes as htpasswd writes them, in the forms of tokenSecretKey."""
     authorization_enabled: bool = False

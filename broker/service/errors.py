@@ -56,7 +56,7 @@ class BundleNotFound(BrokerError):
 
 class BundleUnsettled(BrokerError):
     """Bundle whose owner is being decided: clients try again. With SERVICE_NOT_READY, C++, Go and Java clients would close the
-    connection with everything on it, for which reason Apache says this so (TopicLookupBase.handleLookupError)."""
+    connection with everything on it, for which reason Apache answers likewise (TopicLookupBase.handleLookupError)."""
 
     def __init__(self, message: str) -> None:
         super().__init__(ServerError.METADATA, message)

@@ -110,7 +110,7 @@ def load_text(cluster: str, usage: Usage) -> str:
 
 
 def namespaces_text(cluster: str, by_namespace: Mapping[str, Totals], *, with_ledgers: bool) -> Iterator[str]:
-    """The number of topics of each namespace, and what its managed ledgers do."""
+    """The number of topics of each namespace, and the work of its managed ledgers."""
     lines = [f'pulsar_topics_count{{cluster="{escaped(cluster)}",namespace="{escaped(name)}"}} {totals.topic_count}\n'
              for name, totals in by_namespace.items()]  # fmt: skip
     yield head("pulsar_topics_count", "gauge") + "".join(lines)

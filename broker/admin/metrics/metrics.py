@@ -38,7 +38,7 @@ from .transactions import asked_text, transactions_text
 TOPICS_AT_A_TIME = 20
 """Collected between two turns of the loop: about a millisecond."""
 GATHER = "interpulse.gather"
-"""In the scope of a request that came to a port which several processes share: what answers for all of them."""
+"""Key in the scope of a request to a port that several processes share: the answer for all of them."""
 
 
 class MetricsRoutes:
@@ -56,8 +56,7 @@ class MetricsRoutes:
         return [Route("/metrics", self.metrics, methods=["GET"]), Route("/metrics/", self.metrics, methods=["GET"])]
 
     async def metrics(self, request: Request) -> Response:
-        """Tells what this broker measures, in the text format of Prometheus; on a port that several processes share, what all
-        do."""
+        """Returns the metrics of this broker, in the text format of Prometheus; those of all processes on a shared port."""
         gather: Callable[[], Awaitable[Response]] | None = request.scope.get(GATHER)
         if gather is not None:
             return await gather()

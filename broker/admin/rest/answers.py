@@ -135,8 +135,7 @@ async def on_broker_error(request: Request, error: Exception) -> Response:
 
 
 async def on_metadata_error(request: Request, error: Exception) -> Response:
-    """Answers for metadata that failed or that holds an unreadable value. A name of which no path can be made is the
-    client's."""
+    """Answers for metadata that failed or that holds an unreadable value. A name that makes no path is the client's fault."""
     if isinstance(error, BadPath):
         return refusal(412, f"a name that cannot be: {error}")
     log.error(line("a request failed", reason=error, method=request.method, path=request.url.path))

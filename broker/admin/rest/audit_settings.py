@@ -8,6 +8,6 @@ class AuditSettings:
     """Lines of the logger `audit`."""
 
     audit_log_enabled: bool = True
-    """Every mutation over REST is logged: who, what, when, from where, how it ended."""
+    """Every mutation over REST is logged: caller, request, time, address, outcome."""
     audit_log_file: str | None = None
     """Where these lines go, and nowhere else; a file that is moved away is made anew. None: with the other lines."""

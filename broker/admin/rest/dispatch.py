@@ -84,7 +84,7 @@ class Dispatcher(BaseRoute):
         await response(scope, receive, send)
 
     def find(self, method: str, parts: list[str]) -> tuple[Endpoint, list[str]] | None:
-        """With what stands, encoded, where its parameters are. HEAD is answered as GET is."""
+        """Finds the route and its encoded parameters. HEAD is answered as GET is."""
         wanted = "GET" if method == "HEAD" else method
         return _find(self._root, lambda methods: methods.get(wanted), parts, 0)
 

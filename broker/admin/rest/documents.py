@@ -13,7 +13,7 @@ _ATTEMPTS_MAX = 5
 
 
 class Documents:
-    """JSON documents in one store. MetadataError for what cannot be read."""
+    """JSON documents in one store. MetadataError for unreadable documents."""
 
     def __init__(self, store: MetadataStore) -> None:
         self._store = store

@@ -1,6 +1,6 @@
 """Work for another broker: a request is redirected to it (307, as Apache does), or this broker asks it.
 
-Owns nothing; who the other is, the service knows.
+Owns nothing; the service knows the other broker.
 """
 
 import asyncio

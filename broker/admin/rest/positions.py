@@ -1,4 +1,4 @@
-"""Positions in bodies: Apache's MessageIdImpl and ResetCursorData, to and from what topics understand. Owns nothing."""
+"""Positions in bodies: Apache's MessageIdImpl and ResetCursorData, to and from positions of topics. Owns nothing."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""ManagedLedgerInfo as Apache's JSON: what metadata has of a topic's ledgers and of its cursors. Loads no topic."""
+"""ManagedLedgerInfo as Apache's JSON: the metadata of a topic's ledgers and of its cursors. Loads no topic."""
 
 from datetime import UTC, datetime
 from typing import Any

@@ -56,7 +56,7 @@ class Revocation:
                 self._link.run(self._look(), self._failed)
 
     async def _look(self) -> None:
-        """One look at a time: what changes meanwhile is looked at once more."""
+        """One look at a time: changes meanwhile cause another look."""
         try:
             while self._has_changed and self._link.is_open:
                 self._has_changed = False

@@ -40,7 +40,7 @@ class ConsumerRequests:
         *,
         is_making: bool = False,
     ) -> None:
-        """METADATA "Consumer not found" for one that is not there: what Apache says."""
+        """METADATA "Consumer not found" for an absent one, as from Apache."""
         handle = self._consumers.attached(consumer_id)
         if handle is None or handle.consumer is None:
             failure = BrokerError(ServerError.METADATA, "Consumer not found")

@@ -25,7 +25,7 @@ _IS_PLAIN = bytes(not flags & FLAG_ENCRYPTED for flags in range(256))
 
 
 def single_send(command: api.CommandSend, payload: memoryview, header_bytes: int) -> SendRun:
-    """A run of one, checked as the kernel checks. Copies the payload. BrokerError for what cannot be stored."""
+    """A run of one, checked as the kernel checks. Copies the payload. BrokerError for messages that cannot be stored."""
     if command.HasField("message_id"):
         raise BrokerError(ServerError.NOT_ALLOWED, "Only a shadow topic takes messages with an id")
     if not 1 <= command.num_messages <= _MESSAGES_MAX:
@@ -86,7 +86,7 @@ def _check_payload(payload: memoryview) -> None:
 
 
 def message_bytes(entries: EntryBatch, index: int) -> int:
-    """Size of the message in an entry, command and metadata apart: what clients compare with max_message_size."""
+    """Size of the message in an entry, command and metadata apart: the size that clients compare with max_message_size."""
     start, end = entries.offsets[index] + entries.header_bytes, entries.offsets[index + 1]
     if entries.buffer[start : start + 2] == _MAGIC_CRC32C:
         start += 6

@@ -39,7 +39,7 @@ class Schemas:
         self._link, self._schemas, self._lifecycle = link, schemas, lifecycle
 
     def on_get(self, command: BaseCommand, _: memoryview) -> None:
-        """TopicNotFound is how clients are told that a topic has no schema."""
+        """TopicNotFound means for clients that a topic has no schema."""
         asked = command.get_schema
         self._link.run(self._get(asked), lambda failed: self._link.answer(replies.no_schema(asked.request_id, failed)))
 
@@ -70,8 +70,7 @@ class Schemas:
 
 
 def schema_data(schema: api.Schema) -> SchemaData:
-    """Returns the schema that a client sent. Also bytes of which it says nothing else are a schema, as with Apache (Go's client
-    sends it)."""
+    """Returns the schema that a client sent. Bare bytes are a schema too, as with Apache (Go's client sends it)."""
     pairs = cast("Iterable[api.KeyValue]", schema.properties)  # in the stubs a type of schema hides the message of this name
     return SchemaData(SchemaType(schema.type), schema.schema_data, metadata_of(pairs))
 

@@ -1,4 +1,4 @@
-"""The answers to what clients ask of transaction coordinators, as frames. Pure."""
+"""The answers to clients' requests to transaction coordinators, as frames. Pure."""
 
 from typing import Any
 

@@ -120,7 +120,7 @@ def _lost(buckets: Sequence[Bucket], waiting: "Waiting", count_min: int, count_m
 
 
 def _merge(buckets: Sequence[Bucket], waiting: "Waiting", rule: BucketRule) -> Store | None:
-    """Merges those neighbours of which the fewest entries are left."""
+    """Merges the neighbours with the fewest entries left."""
     ordered = sorted(buckets, key=lambda bucket: bucket.first)
     best, least = None, rule.count_max + 1
     for start in range(len(ordered) - MERGED_MAX + 1):

@@ -105,7 +105,7 @@ class ConsistentHashing:
 
 
 class AutoSplit:
-    """Each newcomer gets the lower half of the widest range; who goes leaves its range to the next one up."""
+    """Each newcomer gets the lower half of the widest range; a leaving consumer leaves its range to the next one up."""
 
     def __init__(self) -> None:
         self._ranges: list[tuple[int, ConsumerId]] = []

@@ -21,7 +21,7 @@ class AuthenticationMeters:
         """By method and Apache's code of the reason."""
         self.expired_tokens = 0
         self.expiring_minutes = Histogram(EXPIRING_BOUNDS_MINUTES)
-        """Of tokens that were taken and expire: how long they are good for."""
+        """Remaining times of accepted tokens that expire."""
 
     def let_in(self, principal: Principal, now: float) -> None:
         self.succeeded[principal.method] += 1

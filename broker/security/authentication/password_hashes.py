@@ -1,6 +1,6 @@
 """Hashes of htpasswd files: apr1 (`htpasswd -m`), and crypt (`htpasswd -d`) where the system has it. Pure but for that.
 
-Compared in constant time. These are what Apache's AuthenticationProviderBasic reads.
+Compared in constant time. Apache's AuthenticationProviderBasic reads the same.
 """
 
 import ctypes

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 class AuthenticationRefused(Exception):
     """Refusal of credentials. The message is for the log alone: a peer that guesses learns nothing.
 
-    `code`: what Apache's provider counts it as (its ErrorCode).
+    `code`: the ErrorCode of Apache's provider.
     """
 
     def __init__(self, message: str, code: str = "UNKNOWN", *, is_expired: bool = False) -> None:
@@ -39,7 +39,7 @@ class Principal:
 
 
 class Provider(Protocol):
-    """One way to prove who one is (Apache's AuthenticationProvider)."""
+    """One way to prove an identity (Apache's AuthenticationProvider)."""
 
     method: str
     """Its name in CONNECT."""

@@ -111,7 +111,7 @@ class TokenProvider:
         return Shown(given.removeprefix(_BEARER).strip().encode()) if given.startswith(_BEARER) else None
 
     def _claims(self, token: bytes) -> Mapping[str, Any]:
-        """The signature is checked here, and nothing else: what time it is is an argument."""
+        """The signature alone is checked here: the time is an argument."""
         self._require_algorithm(token)
         options = {f"verify_{claim}": False for claim in ("exp", "nbf", "iat", "aud", "iss", "sub", "jti")}
         try:

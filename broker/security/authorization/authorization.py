@@ -25,7 +25,7 @@ T = TypeVar("T")
 
 
 class Denied(Exception):
-    """The message is for the peer: which role lacks what."""
+    """The message is for the peer: it names the role and the missing permission."""
 
 
 class _Known(Generic[T]):
@@ -93,7 +93,9 @@ class Authorization:
         return await self._store.exists(f"{POLICIES}/{tenant}")
 
     def listen(self, listener: Callable[[str], None]) -> Callable[[], None]:
-        """Is told of a tenant, or tenant/namespace, where something else may be granted now. Returns what ends it."""
+        """Adds a listener for tenants, or tenant/namespaces, whose grants may have changed. Returns the call that removes
+        it.
+        """
         self._listeners[listener] = None
         return lambda: self._listeners.pop(listener, None)
 

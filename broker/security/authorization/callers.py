@@ -1,11 +1,11 @@
-"""Callers: on whose behalf something is asked. A proxy has a role of its own and speaks for an original principal. Pure."""
+"""Callers: the principals of a request. A proxy has a role of its own and speaks for an original principal. Pure."""
 
 from collections.abc import Set
 from dataclasses import dataclass
 
 
 class BadCaller(Exception):
-    """Caller that speaks for another without being a proxy, or a proxy that does not say for whom. The message is for the
+    """Caller that speaks for another without being a proxy, or a proxy that names no original principal. The message is for the
     log."""
 
 

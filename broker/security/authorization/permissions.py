@@ -51,7 +51,7 @@ class Rules:
     allow_wildcards: bool = False
 
     def may(self, role: str, need: Need, admins: frozenset[str], granted: Grants | None) -> bool:
-        """`admins` of the need's tenant; what its namespace grants, None when it is not there. PrefixMissing."""
+        """`admins` of the need's tenant; the grants of its namespace, None when it does not exist. PrefixMissing."""
         if need.kind is Kind.ANYBODY or role in self.super_user_roles:
             return True
         if need.kind is Kind.AUTHENTICATED:

@@ -146,12 +146,12 @@ class LoadedTopics:
         try:
             await end(topic)
         except BrokerError as error:
-            refusals.append(error)  # for the one who asked, not for those who wait to load the topic
+            refusals.append(error)  # for its caller, not for callers that wait to load the topic
             return
         self._topics.pop(name, None)
 
     async def close(self) -> list[BaseException]:
-        """Unload everything; what went wrong with single topics. Nothing is loaded any more."""
+        """Unloads everything; returns the failures of single topics. No topic is loaded any more."""
         self._is_stopping = True
         await asyncio.gather(*self._busy.values(), return_exceptions=True)
         topics = list(self._topics.values())

@@ -132,7 +132,7 @@ class Namespaces:
 
 
 def _is_being_deleted(policies: bytes) -> bool:
-    """False of what cannot be read: others say that."""
+    """False for unreadable metadata: other code reports that."""
     try:
         document = json.loads(policies)
     except ValueError:

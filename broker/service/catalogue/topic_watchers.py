@@ -101,7 +101,7 @@ class TopicWatchers:
         self._unwatch: dict[NamespaceName, Callable[[], None]] = {}
         self._tellers: dict[NamespaceName, asyncio.Task[None]] = {}
         self._untold: dict[NamespaceName, dict[TopicName, Change]] = {}
-        """By namespace what its teller has still to look at: the last change of each topic; one entry for a topic."""
+        """Changes by namespace that its task has still to send: the last one of each topic; one entry for a topic."""
 
     def add(self, namespace: NamespaceName, watcher: TopicListWatcher) -> Callable[[], None]:
         """Returns the call that ends it; calling that twice is fine."""

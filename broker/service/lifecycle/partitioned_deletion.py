@@ -127,7 +127,7 @@ class PartitionedDeletion:
         found = await self._partitioned.get(whole)
         async for index in in_slices(range(found.partitions)):
             if not found.is_deleted or await self._catalogue.topic_exists(whole.partition(index)):
-                return  # who deletes it has that still to do
+                return  # its deletion has still to do that
         if found.partitions or not await self._catalogue.topic_exists(whole):
             await self._lifecycle.forget(whole)
             raise TopicNotFound(str(topic))

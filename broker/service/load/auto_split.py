@@ -20,14 +20,14 @@ log = logging.getLogger(__name__)
 
 
 class AutoSplit:
-    """Owns how often in a row each bundle was too much."""
+    """Owns the number of successive rounds in which each bundle was too large."""
 
     def __init__(self, settings: LoadSettings, splits: BundleSplits) -> None:
         self._settings, self._splits = settings, splits
         self._hits: dict[Bundle, int] = {}
 
     async def on_look(self, stats: Mapping[Bundle, BundleStats]) -> None:
-        """One bundle at a time is split; what cannot be split is left as it is, and said."""
+        """One bundle at a time is split; a bundle that cannot be split is left as it is, and logged."""
         if not self._settings.load_balancer_auto_bundle_split_enabled:
             return
         rule = self._settings.split_rule

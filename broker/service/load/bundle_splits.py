@@ -33,7 +33,7 @@ class BundleSplits:
     def __init__(self, settings: LoadSettings, catalogue: Catalogue, lookup: Lookup) -> None:
         self._settings, self._catalogue, self._lookup = settings, catalogue, lookup
         self.done = self.failed = 0
-        """How many were made here, and how many were not, since it runs."""
+        """Numbers of splits that succeeded and failed here, since the start."""
 
     async def split(
         self,

@@ -14,7 +14,7 @@ from wire.record import record
 from ..catalogue.namespaces import to_json
 
 SHORT_SAMPLES, LONG_SAMPLES = 10, 1000
-"""Apache's loadManager short and long term: how many reports a mean goes back."""
+"""Apache's loadManager short and long term: number of reports in a mean."""
 
 
 @record(frozen=True, slots=True)

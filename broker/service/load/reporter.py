@@ -1,7 +1,6 @@
-"""LoadReporter: looks at what this broker does every few seconds, and reports it when it has changed.
-
-Owns the histories of its bundles, which go on where the owner before left them (Apache: /loadbalance/bundle-data). A look costs
-a few microseconds for each topic, in turns.
+"""LoadReporter: looks at this broker's load every few seconds, and reports it when it has changed. Owns the histories of its
+bundles, which go on from those of the former owner (Apache: /loadbalance/bundle-data). A look costs a few microseconds for each
+topic, in turns.
 """
 
 import asyncio

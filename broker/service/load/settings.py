@@ -28,7 +28,7 @@ class LoadSettings:
     load_balancer_report_update_max_interval_minutes: int = 15
     """The longest time between two reports."""
     load_balancer_broker_overloaded_threshold_percentage: int = 85
-    """A broker of which a resource is used up so far gets no bundles as long as another is not."""
+    """A broker with a resource used beyond this gets no bundles as long as another broker is below."""
     load_balancer_shedding_enabled: bool = True
     """Bundles are moved away from brokers that are used more than others."""
     load_balancer_load_shedding_strategy: str = THRESHOLD_SHEDDER

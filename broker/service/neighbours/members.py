@@ -31,7 +31,7 @@ class MemberConflict(Exception):
 
 
 def broker_data(advertised: Advertised, listeners: Mapping[str, Advertised], version: str) -> bytes:
-    """LocalBrokerData of a broker of which no load is known."""
+    """LocalBrokerData of a broker of unknown load."""
     value: dict[str, Any] = {
         "webServiceUrl": advertised.http_url or None,
         "webServiceUrlTls": advertised.http_url_tls or None,
@@ -56,7 +56,7 @@ def broker_data(advertised: Advertised, listeners: Mapping[str, Advertised], ver
 
 
 def ownership_data(advertised: Advertised, listeners: Mapping[str, Advertised]) -> bytes:
-    """Apache's NamespaceEphemeralData, of the node that says who owns a bundle."""
+    """Apache's NamespaceEphemeralData, of the node that names the owner of a bundle."""
     value = {
         "nativeUrl": advertised.broker_url or None,
         "nativeUrlTls": advertised.broker_url_tls or None,

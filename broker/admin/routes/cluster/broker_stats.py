@@ -1,4 +1,4 @@
-"""Routes for what this broker measures: load, topics, sums by namespace (Apache: BrokerStatsBase)."""
+"""Routes for measurements of this broker: load, topics, sums by namespace (Apache: BrokerStatsBase)."""
 
 from collections.abc import Mapping
 from typing import Any

@@ -25,7 +25,7 @@ from ..namespaces.bundles import bundles_of
 _BROKERS = "/admin/v2/brokers"
 _CONFIGURATION = _BROKERS + "/configuration"
 PROCESSES = "interpulse.processes"
-"""In the scope of a request that came to a port which several processes share: what answers which there are."""
+"""Key in the scope of a request to a port that several processes share: the answer with their list."""
 _OWNED = {"broker_assignment": "shared", "is_controlled": False, "is_active": True}
 
 

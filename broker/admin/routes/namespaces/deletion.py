@@ -1,4 +1,4 @@
-"""Deletes namespaces: their topics wherever they are served, then what metadata says of them (Apache: internalDeleteNamespace).
+"""Deletes namespaces: their topics wherever they are served, then their metadata (Apache: internalDeleteNamespace).
 
 While it is being deleted a namespace is marked (`deleted` in its policies), as there. Owns nothing.
 """

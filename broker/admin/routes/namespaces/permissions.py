@@ -61,7 +61,7 @@ class PermissionRoutes:
         return json_answer(await self._auth(request, _SUBSCRIPTIONS))
 
     async def grant_subscription(self, request: Request) -> Response:
-        """These roles, in place of those before."""
+        """Replaces the roles by these."""
         name, roles = request.path_params["subscription"], list(dict.fromkeys(request.state.body))
         return await self._change(request, _SUBSCRIPTIONS, lambda before: {**before, name: roles})
 

@@ -43,11 +43,11 @@ class NamespacePolicy:
     """What sets it, as msgspec reads it; None: the route has no body, and sets True."""
     set_by: str = "POST"
     is_removable: bool = True
-    """By DELETE; otherwise what unsets it is a value."""
+    """Removed by DELETE; otherwise by a value."""
     is_optional: bool = False
     """An empty body removes it."""
     is_by_cluster: bool = False
-    """The member is a map, of which this cluster's is meant."""
+    """The member is a map, and the route has this cluster's value."""
     twins: tuple[str, ...] = ()
     """Members that always say the same."""
     default: Any = None
@@ -151,7 +151,7 @@ POLICIES: tuple[NamespacePolicy, ...] = (
     ),
     NamespacePolicy(
         "offloadThreshold", "OFFLOAD", "offload_threshold", Long, set_by="PUT", is_removable=False, default=-1,
-        missing=OFFLOAD, harmless=(-1, 0),  # 0 is what Go's admin package creates namespaces with, and nothing to offload to
+        missing=OFFLOAD, harmless=(-1, 0),  # Go's admin package creates namespaces with 0, and there is nothing to offload to
     ),
     NamespacePolicy(
         "offloadThresholdInSeconds", "OFFLOAD", "offload_threshold_in_seconds", Long, set_by="PUT", is_removable=False,

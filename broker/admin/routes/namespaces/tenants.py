@@ -23,7 +23,7 @@ _NAME = re.compile(r"[-=:.\w]+", re.ASCII)
 
 
 def require_name(name: str, kind: str) -> str:
-    """Refusal(412) for what Apache's NamedEntity would not take."""
+    """Refusal(412) for names that Apache's NamedEntity would refuse."""
     if not _NAME.fullmatch(name) or len(name) > 255:
         raise Refusal(412, f"{kind} name is not valid")
     return name

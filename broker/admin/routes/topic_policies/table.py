@@ -1,4 +1,5 @@
-"""The policies of topics, declared once each: route, member of the document, body, check, and what holds when it is not set.
+"""The policies of topics, declared once each: route, member of the document, body, check, and the value in force when it is not
+set.
 
 A policy is enforced, or its `missing` says why it cannot be set: nothing is stored that has no effect. Pure.
 (PersistentTopics; the members are TopicPolicies'.)
@@ -192,7 +193,7 @@ POLICIES: tuple[DeclaredPolicy, ...] = (
         check_number("Invalid value for compactionThreshold"),
     ),
     DeclaredPolicy("delayedDelivery", "delayedDeliveryEnabled", "DELAYED_DELIVERY", DelayedDeliveryBody, _delayed_in_force),
-    # what cannot be set yet; an Apache broker beside ours may have stored it
+    # policies that cannot be set yet; an Apache broker beside ours may have stored them
     DeclaredPolicy(
         "entryFilters", "entryFilters", "ENTRY_FILTERS", dict, _always({"entryFilterNames": ""}), missing=_NO_FILTERS
     ),

@@ -87,7 +87,7 @@ class TopicFactRoutes:
         return json_answer(last_message_id_json(topic.operations.log.last_confirmed, name.partition_index))
 
     async def backlog_size(self, request: Request) -> Response:
-        """Tells how many bytes there are from a message on, about."""
+        """Returns the number of bytes from a message on, about."""
         topic = await self._whole(topic_of(request), "calculate backlog size is not allowed for partitioned-topic")
         position = read_place(request.state.body).position
         return json_answer(0 if position == LATEST else topic.operations.size_after(position))
@@ -120,7 +120,7 @@ class TopicFactRoutes:
         return message_answer(run, topic)
 
     async def internal_info(self, request: Request) -> Response:
-        """Tells what metadata has of a topic, or of its partitions, without loading it."""
+        """Returns the metadata of a topic, or of its partitions, without loading it."""
         name = topic_of(request)
         partitions = (await self._catalogue.partitioned_topics.get(name)).partitions
         if not partitions:

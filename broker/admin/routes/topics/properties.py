@@ -112,7 +112,7 @@ class TopicPropertyRoutes:
         return json_answer(found)
 
     async def set_of_subscription(self, request: Request) -> Response:
-        """Sets the properties of a subscription, in place of those before; on each partition that has it."""
+        """Sets the properties of a subscription, in place of the former ones; on each partition that has it."""
         name, properties = request.path_params["subscription"], request.state.body or {}
         work = where_subscribed(request, lambda topic: topic.operations.set_subscription_properties(name, properties))
         await self._parts.do(request, work, json.dumps(properties).encode())

@@ -88,7 +88,7 @@ class TopicRoutes:
         return json_answer(await full_names(await self._catalogue.partitioned_topics.list_in(namespace)))
 
     async def get_partitions(self, request: Request) -> Response:
-        """Tells how many partitions a topic has; 0: it is not partitioned."""
+        """Returns the number of partitions of a topic; 0: it is not partitioned."""
         found = await self._creation.partitions(topic_of(request), may_create=request.state.query["checkAllowAutoCreation"])
         body: dict[str, Any] = {"partitions": found.partitions, "deleted": found.is_deleted}
         if found.properties:

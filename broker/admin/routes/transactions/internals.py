@@ -1,4 +1,5 @@
-"""Routes that show what transactions store beside a topic: snapshots, pending-ack logs, one message of those (v3 Transactions).
+"""Routes that show the data of transactions beside a topic: snapshots, pending-ack logs, one message of those (v3
+Transactions).
 
 Owns nothing. Paths, members and statuses as Apache's; a topic of snapshots that is served elsewhere is asked for there.
 """

@@ -11,7 +11,7 @@ from ...ownership.bundles import Bundle, Bundles, place
 from ..loads import BrokerLoad, BundleHistory
 
 DEFAULT_RATE = 100.0
-"""Messages per second each way that a bundle counts for of which nothing is known (Apache's defaultStats 50 in and 50 out)."""
+"""Messages per second each way assumed for an unknown bundle (Apache's defaultStats 50 in and 50 out)."""
 
 
 def long_term_rate(history: BundleHistory | None) -> float:
