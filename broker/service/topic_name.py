@@ -1,7 +1,7 @@
 """Topic and namespace names: parsed, checked, and turned into the names that metadata uses. Pure.
 
 Follows Apache's TopicName, NamespaceName and NamedEntity. Names of the first version (`tenant/cluster/namespace/topic`) are
-refused, and what Apache leaves open is bounded: a name has at most `NAME_CHARACTERS_MAX` characters.
+refused, and Apache's unbounded names are bounded: a name has at most `NAME_CHARACTERS_MAX` characters.
 """
 
 import re

@@ -1,1 +1,1 @@
-"""A topic: its producers, its subscriptions, their cursors, and the drivers that carry out what dispatchers decide."""
+"""A topic: its producers, its subscriptions, their cursors, and the drivers that perform dispatchers' decisions."""

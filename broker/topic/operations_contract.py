@@ -1,4 +1,4 @@
-"""The contract of a topic towards those who run it: upkeep by policies, and what operators do to places. See `contract.py`."""
+"""The contract of a topic towards its operators: upkeep by policies, and operations on places. See `contract.py`."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -64,10 +64,10 @@ class TopicOperations(Protocol):
     def subscription_names(self) -> list[str]: ...
     def backlog_entries(self, subscription: str) -> int: ...
     async def skip(self, subscription: str, entries: int) -> int:
-        """Acknowledge the oldest entries of the backlog; how many they were."""
+        """Acknowledges the oldest entries of the backlog; returns their number."""
 
     async def clear_backlog(self, subscription: str) -> int:
-        """Acknowledge all that is there; how many entries they were."""
+        """Acknowledges the whole backlog; returns the number of entries."""
 
     async def expire_older_than(self, subscription: str, seconds: int) -> int: ...
     async def expire_through(self, subscription: str, position: Position) -> int:
@@ -102,10 +102,10 @@ class TopicOperations(Protocol):
         """Publish time of the first unacknowledged message; 0 when all are acknowledged."""
 
     async def oldest_in_backlog(self) -> tuple[str, int] | None:
-        """The durable subscription that is furthest behind, and how many seconds ago its next message was published."""
+        """The durable subscription that is furthest behind, and the age of its next message in seconds."""
 
     async def change_properties(self, edit: Callable[[dict[str, str]], object]) -> None:
-        """Store what `edit` makes of the topic's properties, which `log` has."""
+        """Stores the result of `edit` on the topic's properties, which `log` has."""
 
     def subscription_properties(self, subscription: str) -> Mapping[str, str]: ...
     async def set_subscription_properties(self, subscription: str, properties: Mapping[str, str]) -> None: ...

@@ -20,7 +20,7 @@ class SentPart(Part):
         self.place = place
 
     def send_run(self) -> SendRun:
-        """A copy, for who answers runs."""
+        """A copy, for the code that answers runs."""
         return self.sends.run(self.place)
 
 

@@ -363,7 +363,7 @@ class PersistentTopic:
         except ManagedLedgerError as error:
             _log.warning("%s: closing its managed ledger failed: %s: %s", self.name, type(error).__name__, error)
 
-    # what producers and subscriptions tell
+    # calls of producers and subscriptions
 
     def storage_failed(self, error: BaseException) -> None:
         """Releases everything; returning clients find the topic loaded anew (the service does that)."""

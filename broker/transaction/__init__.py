@@ -1,1 +1,1 @@
-"""The coordinator's side of transactions: which there are, who takes part, and that each ends once (PIP-31)."""
+"""The coordinator's side of transactions: their list, their participants, and a single end of each (PIP-31)."""

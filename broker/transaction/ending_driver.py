@@ -35,7 +35,7 @@ class Ending:
     participants: Sequence[Participant]
     low_water_mark: Callable[[], int]
     refusals: dict[Participant, str] = field(default_factory=dict)
-    """Of those who have not done it yet: why, the last time."""
+    """Last errors of the participants that have not done it yet."""
     against: list[Participant] = field(default_factory=list)
     """Participants that had ended it the other way before, and keep that."""
 

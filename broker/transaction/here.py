@@ -1,4 +1,4 @@
-"""ParticipantsHere: the topics that this broker serves, as those who take part in transactions.
+"""ParticipantsHere: the topics that this broker serves, as participants in transactions.
 
 Owns nothing. A topic or a subscription that was deleted has nothing to decide any more (ServerCnx.handleEndTxnOnPartition).
 """

@@ -179,7 +179,7 @@ class TransactionMachine:
         return self._done(StatusChanged(least, now, _ENDED[now], partitions, subscriptions))
 
     def require_whole(self, least: int) -> None:
-        """BrokerError(TRANSACTION_CONFLICT) of one that has ended, as far as is known, otherwise at some who took part."""
+        """BrokerError(TRANSACTION_CONFLICT) of a transaction that is known to have ended the other way at some participants."""
         ended = self._ended.get(least)
         if ended is not None and ended.against:
             names = ", ".join(map(name_of, ended.against))

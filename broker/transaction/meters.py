@@ -23,7 +23,7 @@ class CoordinatorMeters:
     latency: list[int] = field(default_factory=lambda: [0] * (len(LATENCY_BOUNDS_MS) + 1))
 
     def ended(self, open_ms: int, *, is_committed: bool) -> None:
-        """`open_ms`: how long it was open, until everybody had ended it."""
+        """`open_ms`: time until all participants had ended it."""
         self.latency[bisect.bisect_left(LATENCY_BOUNDS_MS, open_ms)] += 1
         if is_committed:
             self.committed += 1
@@ -37,8 +37,7 @@ ENDED_TOPICS_MAX = 10_000
 
 @dataclass(slots=True)
 class EndingCounts:
-    """Counts of one topic and its subscriptions. `seconds`: of those that were done, together; a try that failed is made
-    again."""
+    """Counts of one topic and its subscriptions. `seconds`: sum over the finished ones; a failed try is made again."""
 
     done: int = 0
     failed: int = 0

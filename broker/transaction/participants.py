@@ -1,4 +1,4 @@
-"""Reaches those who take part in a transaction, wherever they are: here by a call, at another broker by its command.
+"""Access to the participants of a transaction: here by a call, at another broker by its command.
 
 Owns one connection to each other broker that was asked lately. Apache: TransactionBufferClientImpl.
 """

@@ -1,4 +1,4 @@
-"""Transactions of a broker, put together: its coordinators and their way to everybody who takes part.
+"""Transactions of a broker, put together: its coordinators and their access to all participants.
 
 Owns the order of their end. `None` of them: transactionCoordinatorEnabled is false.
 """

@@ -66,7 +66,7 @@ class DispatchDriver(DriverRow):
     compacted: CompactedReading | None
     """Compacted reading of a consumer that reads compacted."""
     on_unacked: Callable[[int], None] | None
-    """Told how many messages are unacknowledged, where all subscriptions of the broker share a limit."""
+    """Called with the number of unacknowledged messages, where all subscriptions of the broker share a limit."""
     _cursor: ReadPlace
     _events: "deque[Event] | None"
     _held: Read | None

@@ -7,7 +7,7 @@ _CONSUMERS_MAX = 10_000
 
 
 class SubscribeLimiter:
-    """Counts in periods: each begins with the first who subscribes after the last one's end."""
+    """Counts in periods: each begins with the first subscribe after the last one's end."""
 
     def __init__(self) -> None:
         self._rate = SubscribeRate()

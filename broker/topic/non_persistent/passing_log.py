@@ -66,7 +66,7 @@ class PassingLog:
         return EntryRun(after.ledger_id, after.entry_id, batch.buffer, offsets, batch.header_bytes, is_passing=True)
 
     def take_part(self, part: Part) -> bool:
-        """All goes by `append`."""
+        """`append` adds all messages."""
         return False
 
     async def pick(self, wanted: Picks, bytes_max: int) -> Picked:

@@ -12,7 +12,7 @@ from ..publish.publishers import Publishers, PublishersHost
 
 
 class PassingPublishers(Publishers):
-    """Counts what maxConcurrentNonPersistentMessagePerConnection costs each producer."""
+    """Counts messages that maxConcurrentNonPersistentMessagePerConnection costs each producer."""
 
     def __init__(
         self, host: PublishersHost, policies: PoliciesInForce, limits: BrokerLimits, settings: TopicSettings, clock: Clock

@@ -159,7 +159,7 @@ class ProducerAdmission:
         return effects
 
     def _fence_out(self, by: str) -> list[Effect]:
-        """End everybody: those who wait or are about to be admitted, then those who publish."""
+        """Ends all producers: waiting ones and those about to be admitted, then the admitted ones."""
         pending = [*self._waiting, *([self._claim] if self._claim else [])]
         effects: list[Effect] = [self._refusal(member, ServerError.PRODUCER_FENCED, "Fenced out") for member in pending]
         effects.extend(CloseProducer(member.key, f"fenced out by producer {by}") for member in self._admitted.values())

@@ -159,7 +159,7 @@ class Deduplication:
             producer.pushed = _later(producer.pushed, last)
         producer.in_flight += 1
 
-    # what becomes of it
+    # outcomes
 
     def stored(self, name: str, last: int, chunk: Chunk | None, entries: int) -> None:
         """An append is durable: up to `last` (NOTHING: no message is whole by it), and up to the chunk."""

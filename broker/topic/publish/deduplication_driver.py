@@ -191,7 +191,7 @@ class TopicDeduplication:
     # publishing
 
     def concerns(self, name: str) -> bool:
-        """Whether what that producer publishes has to come by here."""
+        """Whether messages of that producer have to pass here."""
         return self.is_active and not name.startswith(REPLICATORS)
 
     def last_sequence_id(self, name: str) -> int:

@@ -1,4 +1,4 @@
-"""The producers of one topic: performs what `producers.ProducerAdmission` decides, and stores the topic epoch.
+"""The producers of one topic: performs the decisions of `producers.ProducerAdmission`, and stores the topic epoch.
 
 Relies on the managed ledger's properties for the epoch (Apache's key, so that either software goes on from the other's). Writes
 of epochs are one after the other, in the order in which they were decided.

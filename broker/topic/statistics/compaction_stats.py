@@ -32,7 +32,7 @@ class CompactionStats:
     """Bytes that both phases read, as is the rate."""
     written_bytes: int = 0
     write_latencies: "array[int]" = field(default_factory=_no_latencies)
-    """Entries of compacted ledgers by how long they took to be stored; LATENCY_BUCKETS_MS."""
+    """Entries of compacted ledgers by their time to be stored; LATENCY_BUCKETS_MS."""
     write_seconds: float = 0.0
     read_rate: Rate = field(default_factory=Rate)
     """Bytes, as is the next."""

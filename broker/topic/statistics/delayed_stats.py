@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 CREATE, LOAD, DELETE, MERGE = "create", "load", "delete", "merge"
 BOUNDS_MS = (50, 100, 500, 1000, 5000, 30_000, 60_000)
-"""Inclusive; what takes longer is in one more, the overflow."""
+"""Inclusive bounds; longer times are in one more, the overflow."""
 
 
 @dataclass(slots=True)

@@ -59,7 +59,7 @@ _log = logging.getLogger(__name__)
 
 
 class Subscription(SubscriptionRow):
-    """A named place in a topic and those who read from it."""
+    """A named place in a topic and its consumers."""
 
     cursor: ManagedCursor
     _consumers: "dict[ConsumerId, TopicConsumer]"
@@ -374,7 +374,7 @@ class Subscription(SubscriptionRow):
             self._last_mark_delete = mark
             self.mark_delete_advanced_ms, self.last_active_s = now_ms, self._loop.time()
 
-    # what consumers ask
+    # calls of consumers
 
     async def last_message(self) -> LastMessage:
         host = self._host

@@ -1,6 +1,5 @@
-"""PendingAckLog: the managed ledger beside a topic's own that says what transactions have acknowledged on one subscription.
-
-Owns that log and its cursor, which says from where on it is needed. Apache's name of the cursor (MLPendingAckStore).
+"""PendingAckLog: the managed ledger beside a topic's own with the acknowledgements of transactions on one subscription. Owns
+that log and its cursor, which marks the needed part. Apache's name of the cursor (MLPendingAckStore).
 """
 
 from collections.abc import AsyncIterator

@@ -108,7 +108,7 @@ class PendingAcks:
     def of(self, txn_id: TxnId) -> TransactionAcks | None:
         return self._open.get(txn_id)
 
-    # ---- what dispatchers must not give to anybody
+    # ---- messages that dispatchers must not deliver
 
     def whole_in(self, ledger_id: int) -> BitMap:
         """Do not change it."""

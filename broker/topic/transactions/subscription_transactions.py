@@ -268,7 +268,7 @@ class SubscriptionTransactions:
         if self._log is None or (acks is None and self.pending.ended_by(txn_id) is not None):
             self._apply(txn_id, action)
             return None
-        # of one that is not known, too: only who owns the topic can write that, another broker may know more
+        # for an unknown one, too: only the topic's owner can write it, and another broker may know more
         is_cumulative = acks is not None and acks.cumulative is not None and not acks.individual
         written = self._log.append(Ended(txn_id, action, is_cumulative))
         self._ending[txn_id] = written

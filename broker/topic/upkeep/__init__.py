@@ -1,1 +1,1 @@
-"""Upkeep of a topic: where policies take effect, and what operators do to subscriptions."""
+"""Upkeep of a topic: effects of policies, and operators' changes to subscriptions."""

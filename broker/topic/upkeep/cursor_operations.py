@@ -28,7 +28,7 @@ class CursorOperations:
         self._ledger = ledger
 
     def clear(self, subscription: Subscription) -> int:
-        """Everything that is there now is acknowledged; how many entries were not before."""
+        """Acknowledges all present entries; returns the number of newly acknowledged ones."""
         return subscription.acknowledge_through(self._ledger.last_confirmed)
 
     async def skip(self, subscription: Subscription, count: int) -> int:

@@ -1,4 +1,4 @@
-"""Effects of policies on a loaded topic: what changes at once when a policy does.
+"""Effects of policies on a loaded topic: changes that happen at once with a policy.
 
 Decides nothing: the policies in force are `broker.policies.in_force`'s. Parts of a topic that read them whenever they need them
 have no line here. (Apache: PersistentTopic.onPoliciesUpdate.)

@@ -99,7 +99,7 @@ class TopicCompaction:
         return self._ledgers is not None and self._subscription() is None
 
     async def keep_what_comes(self) -> None:
-        """Make the cursor, so that nothing is trimmed before it is compacted; what fails is tried again at the next check.
+        """Makes the cursor, so that no message is trimmed before it is compacted; a failure is tried again at the next check.
         (Apache: preCreateSubscriptionForCompactionIfNeeded.)"""
         try:
             await self._host.subscriptions.create(COMPACTION_CURSOR, from_earliest=True)

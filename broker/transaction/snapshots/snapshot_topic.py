@@ -1,6 +1,5 @@
-"""SnapshotTopic: one topic of snapshots of one namespace, wherever it is served; read through, and written, like a client does.
-
-Owns the readings that are under way: one at a time, for all who have asked before it began. Nothing is kept in between.
+"""SnapshotTopic: one topic of snapshots of one namespace, at any broker; read through, and written, like a client does. Owns
+the readings under way: one at a time, for all callers that asked before it began. Nothing is kept in between.
 """
 
 import asyncio

@@ -12,7 +12,7 @@ from .snapshot_topic import OpenLog, SnapshotTopic
 from .topic_snapshots import TopicSnapshots
 
 _SEGMENT_OVERHEAD, _ID_BYTES = 8, 3
-"""As Apache reckons how many ids a segment of so many bytes has (SnapshotSegmentAbortedTxnProcessorImpl)."""
+"""Number of ids in a segment of so many bytes, as Apache calculates it (SnapshotSegmentAbortedTxnProcessorImpl)."""
 
 
 class Snapshots:
