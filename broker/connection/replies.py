@@ -18,7 +18,7 @@ NO_REQUEST = WORD_MAX
 
 
 def wire_error(code: ServerError) -> api.ServerError:
-    """The generated enum has the same numbers, but knows of no IntEnum."""
+    """The generated enum has the same numbers, but is no IntEnum."""
     return cast(api.ServerError, int(code))
 
 
@@ -180,7 +180,7 @@ def ack_response(ack: api.CommandAck, failure: BrokerError | None) -> bytes:
 
 
 def last_message_id(request_id: int, last: LastMessage, partition: int) -> bytes:
-    """Last message id; -1, -1 for an empty topic, whatever its ledger (ServerCnx.getLargestBatchIndexWhenPossible)."""
+    """Last message id; -1, -1 for an empty topic, in any ledger (ServerCnx.getLargestBatchIndexWhenPossible)."""
     position = last.position if last.position.entry_id >= 0 else Position(-1, -1)
     told = api.CommandGetLastMessageIdResponse(
         request_id=request_id, last_message_id=message_id(position, partition, last.batch_index)

@@ -324,7 +324,7 @@ def _acknowledged_run(handle: ConsumerHandle, run: AckRun, at_once: int) -> Iter
 
 
 def _redelivered(consumer: Consumer, asked: api.CommandRedeliverUnacknowledgedMessages) -> Iterator[None]:
-    """Ids to redeliver. A consumer that receives alone goes back to all unacknowledged entries once, whichever ids it names."""
+    """Ids to redeliver. A consumer that receives alone goes back to all unacknowledged entries once, for any ids."""
     epoch = asked.consumer_epoch if asked.HasField("consumer_epoch") else None
     is_shared = consumer.type in (SubscriptionType.SHARED, SubscriptionType.KEY_SHARED)
     count = len(asked.message_ids) if is_shared else min(len(asked.message_ids), IDS_PER_SLICE)

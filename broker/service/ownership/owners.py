@@ -31,7 +31,9 @@ class Owners(Protocol):
         """
 
     async def wish(self, namespace: NamespaceName, bundle_range: str, destination: str) -> None:
-        """Makes the broker of that id the next owner of the bundle, whatever its owner now. BundleNotFound, NoSuchBroker."""
+        """Makes the broker of that id the next owner of the bundle, independently of its present owner. BundleNotFound,
+        NoSuchBroker.
+        """
 
     async def split(
         self, namespace: NamespaceName, bundle_range: str, cuts: Callable[[Bundles, Bundle], Sequence[int]], *, unload: bool

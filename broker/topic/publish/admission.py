@@ -1,9 +1,10 @@
 """Admission of producers: the access modes, the topic epoch and the producers that wait for their turn. Pure.
 
-Follows AbstractTopic of Apache. Differences: a producer that ExclusiveWithFencing would refuse for its old epoch harms nobody
-(there it first ends the others), and an exclusive producer that comes back before its old connection was missed replaces itself
-(there it is refused, for ever with some clients), known by the epoch that only it was given. Before a producer is refused
-because of another one, that one's connection is checked: for a name as in Apache, and also for an exclusive producer.
+Follows AbstractTopic of Apache. Differences: a producer that ExclusiveWithFencing would refuse for its old epoch harms no
+producer (there it first ends the others), and an exclusive producer that comes back before its old connection was missed
+replaces itself (there it is refused, for ever with some clients), known by the epoch that only it was given. Before a producer
+is refused because of another one, that one's connection is checked: for a name as in Apache, and also for an exclusive
+producer.
 
 An epoch is granted after it is stored, never before.
 """
