@@ -15,7 +15,7 @@ from wire.run import EntryRun
 
 
 def ways_to_fail() -> list[tuple[str, type[LedgerError], type[LedgerError]]]:
-    """How it fails, with what error, and what later appends get."""
+    """Ways to fail, the error of each, and the error of later appends."""
     return [
         ("fenced", LedgerFenced, LedgerFenced),
         ("wrong key", LedgerError, LedgerClosed),
