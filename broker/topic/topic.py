@@ -244,10 +244,8 @@ class PersistentTopic:
             raise broker_error(error) from error
 
     async def terminate(self) -> None:
-        """Ends the topic for ever. Producers are closed, as by Apache: some clients give up only when they are refused as
-        they come back (Go's). Consumers that have read all are notified. BrokerError(TRANSACTION_CONFLICT) while
-        transactions are open.
-        """
+        """Ends the topic for ever. Producers are closed, as by Apache: some clients (Go's) give up only when refused at their
+        return. Consumers that have read all are notified. BrokerError(TRANSACTION_CONFLICT) while transactions are open."""
         self.transactions.require_none_open()
         try:
             await self.ledger.terminate()

@@ -244,9 +244,7 @@ class Subscription(SubscriptionRow):
         return True
 
     def end_consumers(self, reason: str | None, *, asked_by: TopicConsumer | None = None) -> None:
-        """Disconnects all consumers; the one that asked for it gets another answer. The dispatcher starts anew with the
-        next one.
-        """
+        """Disconnects all; the one that asked gets another answer. The dispatcher starts anew with the next consumer."""
         self._awaited_return.end()
         self._stop_dispatching()
         for consumer in self.consumers:
@@ -268,8 +266,7 @@ class Subscription(SubscriptionRow):
 
     def acknowledge_through(self, position: Position) -> int:
         """Acknowledges all up to and including it, for all consumers; returns the number of newly acknowledged entries.
-        Does nothing while the place is being moved otherwise, nor for acknowledged entries.
-        """
+        Does nothing while the place is being moved otherwise, nor for acknowledged entries."""
         if self.is_fenced or position <= self.cursor.mark_delete:
             return 0
         before = self.cursor.backlog_entries()
