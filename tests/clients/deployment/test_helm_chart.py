@@ -218,6 +218,6 @@ def test_an_upgrade_moves_one_kind_at_a_time(tools: Tools) -> None:
 
 
 def test_the_chart_that_passed_is_noted(tools: Tools) -> None:
-    """Else CI would build Helm each time. The note is made by who has seen the tests above pass."""
+    """The note spares CI a build of Helm. Make it once the tests above pass."""
     assert tools.helm.exists()
     assert CHECKED.read_text().strip() == _state(), f"write {_state()} into {CHECKED.relative_to(ROOT)} once all others pass"
