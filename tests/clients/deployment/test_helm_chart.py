@@ -100,7 +100,7 @@ def _state() -> str:
 
 
 def _upgrade_steps() -> list[str]:
-    """What each command of the page's upgrade sets, in its order."""
+    """Values that the commands of the page's upgrade set, in their order."""
     page = (ROOT / "docs" / "kubernetes.md").read_text()
     return [line.split()[-1] for line in page.splitlines() if "--reuse-values --set" in line]
 
