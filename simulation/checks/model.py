@@ -9,6 +9,9 @@ from collections import deque
 from simulation.checks.history import Acknowledged, Message, MessageId, MessageKey, ProducerOpened, Refused, Sent, Violation
 from wire.position import Position
 
+NOWHERE = Position(-1, -1)
+"""Place in the receipt of a repeated message, where deduplication is on."""
+
 
 class Publishes:
     """Publishes to one topic."""
@@ -18,7 +21,11 @@ class Publishes:
         self.first_sent: dict[MessageKey, float] = {}
         self.places: dict[MessageId, MessageKey] = {}
         """As receipts and readers say."""
+        self.repeated: set[MessageKey] = set()
+        """Messages whose receipt said that they were stored before, where deduplication is on."""
         self._sent: dict[MessageKey, Message] = {}
+        self._sessions: dict[MessageKey, int] = {}
+        """Sessions that sent each message first."""
         self._producers: dict[int, str] = {}
         self._pending: dict[int, deque[Sent]] = {}
         self._last: dict[str, tuple[int, Position]] = {}
@@ -35,10 +42,14 @@ class Publishes:
         for message in event.messages:
             self._sent[message.id] = message
             self.first_sent.setdefault(message.id, event.at)
+            self._sessions.setdefault(message.id, event.session)
 
     def on_acknowledged(self, event: Acknowledged) -> None:
         entry = self._take_head(event.session, event.sequence, "receipt")
         producer = self._producers[event.session]
+        if event.position == NOWHERE:
+            self._repeat(event.session, entry)
+            return
         sequence, position = self._last.get(producer, (-1, Position(-1, -1)))
         if event.sequence <= sequence or event.position <= position:
             raise Violation(f"ids of {producer} do not grow: {sequence} is at {position}, {event.sequence} at {event.position}")
@@ -47,6 +58,12 @@ class Publishes:
             where = MessageId(*event.position, message.batch_index)
             self._place(where, message.id)
             self.acknowledged[where] = message.id
+
+    def _repeat(self, session: int, entry: Sent) -> None:
+        for message in entry.messages:
+            if self._sessions[message.id] == session:
+                raise Violation(f"{message.id} was called a repeat, and was sent for the first time")
+            self.repeated.add(message.id)
 
     def on_refused(self, event: Refused) -> None:
         self._take_head(event.session, event.sequence, "send error")

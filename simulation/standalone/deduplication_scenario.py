@@ -7,16 +7,14 @@ places, and what a receipt without a place calls a repeat is in one.
 import dataclasses
 from typing import TextIO
 
-from simulation.checks.history import Acknowledged, MessageId, MessageKey, Violation
+from simulation.checks.history import MessageId, MessageKey, Violation
 from simulation.checks.model import Publishes
 from simulation.standalone.plan import WORK_SECONDS, Fault, FaultKind, draw_plan
 from simulation.standalone.scenario import Scenario
 from simulation.world.bounded import bounded
 from simulation.world.outcome import Outcome
 from simulation.world.rng import stream
-from wire.position import Position
 
-NOWHERE = Position(-1, -1)
 _STORM = (FaultKind.KILL, FaultKind.POWER_CUT, FaultKind.RESET, FaultKind.PARTITION, FaultKind.UNLOAD)
 """Each makes producers send again."""
 
@@ -26,16 +24,7 @@ class PublishedOnce(Publishes):
 
     def __init__(self) -> None:
         super().__init__()
-        self.repeated: set[MessageKey] = set()
-        """Said to be stored before."""
         self._where: dict[MessageKey, MessageId] = {}
-
-    def on_acknowledged(self, event: Acknowledged) -> None:
-        if event.position != NOWHERE:
-            super().on_acknowledged(event)
-            return
-        entry = self._take_head(event.session, event.sequence, "receipt")
-        self.repeated.update(message.id for message in entry.messages)
 
     def _place(self, where: MessageId, key: MessageKey) -> None:
         super()._place(where, key)

@@ -24,6 +24,10 @@ TOOLS = ("losetup", "mkfs.ext4", "mount", "umount")
 TOOL_SECONDS_MAX = 60
 
 
+class NotMountable(Exception):
+    """The file system does not mount again after a power cut."""
+
+
 def run(*command: str | Path) -> str:
     """Output of the command; AssertionError with all of it when it fails."""
     done = subprocess.run(command, capture_output=True, text=True, timeout=TOOL_SECONDS_MAX, check=False)
@@ -211,7 +215,10 @@ class PowerCutMount(LoopMount):
         self._send("on")
         self._need_answer("done")
         self.attach()
-        self.mount()
+        try:
+            self.mount()
+        except AssertionError as error:
+            raise NotMountable(str(error)) from error
 
     def close(self) -> None:
         server, self._server = self._server, None

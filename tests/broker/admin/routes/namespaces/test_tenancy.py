@@ -107,23 +107,34 @@ def test_a_namespace_that_cannot_be_is_refused_and_not_made(path: str, body: Any
     play(scenario)
 
 
-def test_a_namespace_with_topics_stays_unless_forced_and_leaves_nothing_behind() -> None:
+async def with_topics(world: AdminWorld) -> None:
+    """Makes the namespace public/n with a topic and a partitioned topic."""
+    await asked(world, "PUT", "namespaces/public/n")
+    assert await asked(world, "PUT", "persistent/public/n/t") == 204
+    assert await asked(world, "PUT", "persistent/public/n/p/partitions", 2) == 204
+
+
+def test_a_namespace_with_topics_stays_where_force_is_not_allowed() -> None:
     async def scenario(world: AdminWorld) -> None:
-        await asked(world, "PUT", "namespaces/public/n")
-        assert await asked(world, "PUT", "persistent/public/n/t") == 204
-        assert await asked(world, "PUT", "persistent/public/n/p/partitions", 2) == 204
+        await with_topics(world)
         assert await refused(world, "DELETE", "namespaces/public/n") == (409, "Cannot delete non empty namespace")
         assert (await stored(world, "/admin/policies/public/n"))["deleted"] is False
         refusal = await refused(world, "DELETE", "namespaces/public/n?force=true")
         assert refusal == (405, "Broker doesn't allow forced deletion of namespaces")
-        world.service.settings = BrokerSettings(force_delete_namespace_allowed=True)
+
+    play(scenario)
+
+
+def test_a_namespace_that_is_deleted_by_force_leaves_nothing_behind() -> None:
+    async def scenario(world: AdminWorld) -> None:
+        await with_topics(world)
         assert await asked(world, "DELETE", "namespaces/public/n?force=true") == 204
         for root in ("/admin/policies", "/admin/local-policies", "/admin/partitioned-topics", "/managed-ledgers"):
             assert not await world.store.exists(f"{root}/public/n"), root
         assert not [name for name in world.service.catalogue.loaded_topics if "/public/n/" in name]
         assert await refused(world, "DELETE", "namespaces/public/n") == (404, "Namespace public/n does not exist.")
 
-    play(scenario)
+    play(scenario, BrokerSettings(force_delete_namespace_allowed=True))
 
 
 def test_a_bundle_with_topics_stays_and_an_empty_one_is_given_up() -> None:
