@@ -1,5 +1,6 @@
-"""The columns of rows: the same in Python and in C, and copied with the classes that derive from them."""
+"""The columns of rows: the same in Python and in C, written by the classes that derive from them, and copied with these."""
 
+import ast
 import re
 from copy import deepcopy
 from pathlib import Path
@@ -45,6 +46,39 @@ def test_every_column_has_a_slot_for_plain_python(module: Any) -> None:
     written = columns_in_python(module.__name__.rpartition(".")[2])
     for name, columns in written.items():
         assert sorted(getattr(module, name).__slots__) == sorted(columns)
+
+
+def written_by_products() -> tuple[dict[str, list[str]], dict[str, set[str]]]:
+    """Bases of each class of the product, and the fields that it assigns."""
+    bases: dict[str, list[str]] = {}
+    fields: dict[str, set[str]] = {}
+    for layer in ("broker", "bookkeeper", "managed_ledger"):
+        for path in (KERNELS.parent.parent / layer).rglob("*.py"):
+            for each in ast.walk(ast.parse(path.read_text())):
+                if isinstance(each, ast.ClassDef):
+                    bases[each.name] = [base.id for base in each.bases if isinstance(base, ast.Name)]
+                    inside = [part for part in ast.walk(each) if isinstance(part, ast.Attribute)]
+                    fields[each.name] = {part.attr for part in inside if isinstance(part.ctx, ast.Store)}
+    return bases, fields
+
+
+def test_every_column_is_a_field_that_its_class_assigns() -> None:
+    """A column that nobody assigns is 0 in C: a kernel would go by it and never find out."""
+    bases, fields = written_by_products()
+    columns = columns_in_python("rows") | columns_in_python("delivery_rows")
+    families: dict[str, set[str]] = {}
+    for name in bases:
+        family, waiting = {name}, [name]
+        while waiting:
+            found = [base for base in bases.get(waiting.pop(), ()) if base not in family]
+            family.update(found)
+            waiting += found
+        for row in family & columns.keys():
+            families.setdefault(row, set()).update(*(fields.get(each, set()) for each in family))
+    unwritten = {row: sorted(columns[row].keys() - written) for row, written in families.items()}
+    of_the_log = unwritten.pop("PartRow")  # a part's places are the log's to assign
+    assert set(of_the_log) <= set().union(*fields.values()) | {"place", "sends"}
+    assert {row: missing for row, missing in unwritten.items() if missing} == {}
 
 
 class Derived(PartRow):

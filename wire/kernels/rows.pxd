@@ -54,7 +54,7 @@ cdef class PublishersRow(Row):
 cdef class ProducerRow(Row):
     cdef public object counters, _host, _parts_answered, _sink, _unanswered
     cdef public long long delay_ms_max, message_size_max, _parts
-    cdef public bint is_closed, is_encryption_required, is_ready, _is_broken, _is_held
+    cdef public bint is_closed, is_encryption_required, is_held, is_ready, _is_broken
 
 cdef class ReceiptsRow(Row):
     cdef public object parts, _owners

@@ -268,7 +268,6 @@ class ProducerRow(Row):
     __slots__ = (
         "_host",
         "_is_broken",
-        "_is_held",
         "_parts",
         "_parts_answered",
         "_sink",
@@ -277,6 +276,7 @@ class ProducerRow(Row):
         "delay_ms_max",
         "is_closed",
         "is_encryption_required",
+        "is_held",
         "is_ready",
         "message_size_max",
     )
@@ -285,11 +285,11 @@ class ProducerRow(Row):
     delay_ms_max: int
     is_closed: bool
     is_encryption_required: bool
+    is_held: bool
     is_ready: bool
     message_size_max: int
     _host: Any
     _is_broken: bool
-    _is_held: bool
     _parts: int
     _parts_answered: Any
     _sink: Any

@@ -68,7 +68,7 @@ def _publisher(handles: dict[int, Any], producer_id: int, header_bytes: int) -> 
     if handle._refused or handle.header_bytes != header_bytes or not isinstance(handle.producer, ProducerRow):
         return None
     producer: ProducerRow = handle.producer
-    if producer._unanswered or producer._is_held or producer._is_broken or producer.is_closed or not producer.is_ready:
+    if producer._unanswered or producer.is_held or producer._is_broken or producer.is_closed or not producer.is_ready:
         return None
     if producer.is_encryption_required or producer.message_size_max or producer.delay_ms_max:
         return None

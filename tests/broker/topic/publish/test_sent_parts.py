@@ -99,7 +99,7 @@ def test_no_part_is_taken_while_a_run_waits() -> None:
     run(work)
 
 
-@pytest.mark.parametrize("change", ["is_closed", "is_encryption_required"])
+@pytest.mark.parametrize("change", ["is_closed", "is_encryption_required", "is_held"])
 def test_a_producer_that_is_asked_for_more_takes_no_part(change: str) -> None:
     def scenario(parts: PartsWorld) -> None:
         assert parts.take(0) is not None
