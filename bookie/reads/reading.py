@@ -16,6 +16,39 @@ _LAST_ADD_CONFIRMED = struct.Struct(">q")
 LAST_ADD_CONFIRMED_OFFSET = 16
 
 
+class Gathering:
+    """Runs of one ledger that follow one another, within both bounds and GATHER_BYTES; the first run whatever its size."""
+
+    __slots__ = ("_bytes_left", "_count_left", "_runs")
+
+    def __init__(self, run: EntryRun, count_max: int, bytes_max: int) -> None:
+        self._runs = [run]
+        self._count_left = count_max - run.count
+        self._bytes_left = min(bytes_max, GATHER_BYTES) - run.size_bytes
+
+    @property
+    def wants_more(self) -> bool:
+        return self._count_left > 0 and self._bytes_left > 0
+
+    @property
+    def rest(self) -> tuple[int, int, int]:
+        """First entry of the next run, and its bounds: entries and bytes."""
+        return self._runs[-1].last_entry_id + 1, self._count_left, self._bytes_left
+
+    def take(self, following: EntryRun | None) -> bool:
+        """Whether there is a run that fits; it is part of the whole then."""
+        if following is None or following.size_bytes > self._bytes_left:
+            return False
+        self._runs.append(following)
+        self._count_left -= following.count
+        self._bytes_left -= following.size_bytes
+        return True
+
+    def whole(self) -> EntryRun:
+        """One run of all; a copy where there are several."""
+        return self._runs[0] if len(self._runs) == 1 else join(self._runs)
+
+
 def slice_run(run: EntryRun, first_entry_id: int, count_max: int, bytes_max: int) -> EntryRun:
     """Slice of at least one entry; at most `count_max`, and `bytes_max` unless the first alone is larger."""
     start = first_entry_id - run.first_entry_id
@@ -35,9 +68,12 @@ def read_tables(
 ) -> EntryRun | None:
     """Run from the newest table that has the first entry; None: no table has it."""
     run = _newest(tables, ledger_id, first_entry_id, count_max, bytes_max)
-    if run is None or run.size_bytes >= GATHER_BYTES or run.count >= count_max:
-        return run
-    return _gather(run, tables, count_max, bytes_max)
+    if run is None:
+        return None
+    gathering = Gathering(run, count_max, bytes_max)
+    while gathering.wants_more and gathering.take(_newest(tables, ledger_id, *gathering.rest)):
+        pass
+    return gathering.whole()
 
 
 def _newest(tables: Sequence[Memtable], ledger_id: int, entry_id: int, count_max: int, bytes_max: int) -> EntryRun | None:
@@ -70,20 +106,6 @@ def pick_tables(
 def first_newer(tables: Sequence[Memtable], ledger_id: int, entry_id: int) -> int:
     """The first entry after `entry_id` that one of these newer tables holds."""
     return min((table.first_after(ledger_id, entry_id) for table in tables), default=NO_ENTRY)
-
-
-def _gather(run: EntryRun, tables: Sequence[Memtable], count_max: int, bytes_max: int) -> EntryRun:
-    """`run` and what follows it, in one new buffer, up to GATHER_BYTES or so."""
-    runs, count, size = [run], run.count, run.size_bytes
-    limit = min(bytes_max, GATHER_BYTES)
-    while count < count_max and size < limit:
-        following = _newest(tables, run.ledger_id, runs[-1].last_entry_id + 1, count_max - count, limit - size)
-        if following is None or size + following.size_bytes > limit:
-            break
-        runs.append(following)
-        count += following.count
-        size += following.size_bytes
-    return run if len(runs) == 1 else join(runs)
 
 
 def last_add_confirmed(run: EntryRun) -> int:

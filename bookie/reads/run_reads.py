@@ -4,11 +4,11 @@ from bookie.adds.flusher import Flusher
 from bookie.ledgers import LedgerState
 from bookie.reads.log_reads import LogReads
 from bookie.reads.read_failures import unreadable
-from bookie.reads.reading import GATHER_BYTES, read_tables
+from bookie.reads.reading import Gathering, read_tables
 from bookie.storage.storage import LedgerStorage
 from wire.bookie.codes import BookieError
 from wire.run import EntryRun
-from wire.run_parts import answers, is_what_it_says, join
+from wire.run_parts import answers, is_what_it_says
 
 
 class RunReads:
@@ -20,28 +20,18 @@ class RunReads:
         self._log_reads = log_reads
 
     async def read(self, state: LedgerState, first_entry_id: int, count_max: int, bytes_max: int) -> EntryRun:
-        """Returns at least the first entry; the entries after it within both bounds and GATHER_BYTES. BookieError."""
+        """Returns at least the first entry; the entries after it within both bounds and `GATHER_BYTES`. BookieError."""
         run = read_tables(self._flusher.tables, state.ledger_id, first_entry_id, count_max, bytes_max)
         if run is None:
             run = await self._log_reads.read(state, self._flusher, first_entry_id, count_max, bytes_max)
         if not is_what_it_says(run):
             raise unreadable(state.ledger_id, first_entry_id, "holds other entries than it says")
-        if run.count < count_max:
-            run = await self._gathered(state, run, count_max, min(bytes_max, GATHER_BYTES))
+        gathering = Gathering(run, count_max, bytes_max)
+        while gathering.wants_more and gathering.take(await self._following(state, *gathering.rest)):
+            pass
+        run = gathering.whole()
         assert answers(run, state.ledger_id, first_entry_id, count_max), f"{run.first_entry_id}+{run.count} is no answer"
         return run
-
-    async def _gathered(self, state: LedgerState, run: EntryRun, count_max: int, bytes_max: int) -> EntryRun:
-        """`run` and the entries after it."""
-        runs, count, size = [run], run.count, run.size_bytes
-        while count < count_max and size < bytes_max:
-            following = await self._following(state, runs[-1].last_entry_id + 1, count_max - count, bytes_max - size)
-            if following is None or size + following.size_bytes > bytes_max:
-                break
-            runs.append(following)
-            count += following.count
-            size += following.size_bytes
-        return run if len(runs) == 1 else join(runs)
 
     async def _following(self, state: LedgerState, entry_id: int, count_max: int, bytes_max: int) -> EntryRun | None:
         """A run of sound entries; None: a read that begins there tells why."""

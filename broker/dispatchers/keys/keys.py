@@ -62,9 +62,7 @@ class Keys:
 
     def first_waiting(self) -> Position | None:
         """The first entry that waits for room, or for its owner to come."""
-        if not self._waiting_entries:
-            return None
-        return min((position for each in self._ready.values() if (position := each.first()) is not None), default=None)
+        return self.first_ready(self._ready)
 
     def has_none_ready(self, consumers: Iterable[int]) -> bool:
         """Whether for one of these consumers nothing waits."""

@@ -41,7 +41,7 @@ from managed_ledger.contract import ManagedLedgerError
 from ports.loop.queue_on_demand import queued
 from wire.kernels.delivery_rows import DriverRow
 from wire.kernels.metadata import key_hashes, scan
-from wire.picked_runs import Picks
+from wire.picked_runs import Picked, Picks
 from wire.position import Position
 from wire.run import FLAG_BATCH, FLAG_DELAYED, EntryRun, RunMetadata
 
@@ -281,9 +281,9 @@ class DispatchDriver(DriverRow):
         """The answer to a read whose entries, and their acknowledgements, are all in memory."""
         if read.picks is not None:
             picked = self._ledger.pick_cached(first_of(read.picks, read.entries_max), read.bytes_max)
-            if picked is None or not all(map(self._is_loaded, picked.runs)):
-                return None
-            return EntriesPicked(read.read_id, [self._entries_read(read, run) for run in picked.runs], picked.gone)
+            if picked is not None and all(map(self._is_loaded, picked.runs)):
+                return self._entries_picked(read, picked)
+            return None
         run = self._ledger.read_cached(position, read.entries_max, read.bytes_max)
         return self._entries_read(read, run) if run is not None and self._is_loaded(run) else None
 
@@ -337,8 +337,10 @@ class DispatchDriver(DriverRow):
     async def _picked(self, read: Read, picks: Picks) -> Event:
         picked = await self._ledger.pick(first_of(picks, read.entries_max), read.bytes_max)
         for run in picked.runs:
-            if not self._cursor.is_loaded(run.ledger_id, run.first_entry_id, run.last_entry_id):
-                await self._cursor.load_acknowledged(run.ledger_id, run.first_entry_id, run.last_entry_id)
+            await self._cursor.load_acknowledged(run.ledger_id, run.first_entry_id, run.last_entry_id)
+        return self._entries_picked(read, picked)
+
+    def _entries_picked(self, read: Read, picked: Picked) -> EntriesPicked:
         return EntriesPicked(read.read_id, [self._entries_read(read, run) for run in picked.runs], picked.gone)
 
     async def _read_compacted(self, read: Read, position: Position) -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from bookie.adds import admission
-from bookie.reads.run_reads import RunReads
+from bookie.reads.reading import Gathering
 from tests.bookie.machines import Machine, on_machine
 from tests.bookie.runs import KEY, entries_of, mixed, sealed
 from wire.bookie.codes import BookieCode, BookieError
@@ -49,10 +49,7 @@ def test_a_read_that_gathers_other_entries_than_those_that_follow_gives_none(mon
         bookie = await machine.start()
         await bookie.add(sealed(1, 0, 2), KEY)
 
-        async def others(self: RunReads, *_: object) -> EntryRun:
-            return sealed(1, 1, 2)
-
-        monkeypatch.setattr(RunReads, "_gathered", others)
+        monkeypatch.setattr(Gathering, "whole", lambda self: sealed(1, 1, 2))
         with pytest.raises(AssertionError, match=r"1\+2 is no answer"):
             await bookie.read(1, 0, 10, 1 << 20)
 
