@@ -33,7 +33,7 @@ class ManagedLedgersMetered(Protocol):
 
 @dataclass(slots=True)
 class BrokerMeters:
-    """Since the broker began. `copies` of each entry there are on bookies."""
+    """Counts since the broker began. `copies` of each entry there are on bookies."""
 
     settings: MetricsSettings = field(default_factory=MetricsSettings)
     managed_ledgers: ManagedLedgersMetered | None = None
@@ -61,5 +61,5 @@ class BrokerMeters:
     """None where the store is not metered (tests)."""
 
     def http_request_rejected(self) -> None:
-        """By httpRequestsMaxPerSecond."""
+        """Counts a request that httpRequestsMaxPerSecond refused."""
         self.http_requests_rejected += 1

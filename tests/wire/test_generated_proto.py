@@ -1,4 +1,4 @@
-"""What is committed in wire/generated is what bin/generate-proto makes of proto/."""
+"""The code in wire/generated is the code that bin/generate-proto makes of proto/."""
 
 import pathlib
 import subprocess
