@@ -3,13 +3,13 @@
 A ledger that is deleted meanwhile is passed over, one that is made meanwhile may be.
 """
 
+import asyncio
 import re
 from collections.abc import AsyncIterator, Awaitable, Callable
 
 from bookkeeper.ledger_metadata.paths import ROOT
 from bookkeeper.ledger_metadata.registry import LedgerRegistry, RegisteredLedger
 from bookkeeper.ledgers import LedgerError, NoSuchLedger
-from bookkeeper.repair.side_by_side import side_by_side
 from metadata.store import MetadataError, MetadataStore
 
 _LEVEL = re.compile(r"\d+")
@@ -54,4 +54,23 @@ async def for_each_ledger(
             return
         await work(ledger)
 
-    await side_by_side(all_ledger_ids(store, registry), one, side_by_side_max)
+    await _side_by_side(all_ledger_ids(store, registry), one, side_by_side_max)
+
+
+async def _side_by_side(ids: AsyncIterator[int], work: Callable[[int], Awaitable[None]], at_once_max: int) -> None:
+    """`work` for each id, so many at once. The first failure ends the rest and is raised; nothing is left running."""
+    turns = asyncio.Semaphore(at_once_max)
+
+    async def one(each: int) -> None:
+        try:
+            await work(each)
+        finally:
+            turns.release()
+
+    try:
+        async with asyncio.TaskGroup() as group:
+            async for each in ids:
+                await turns.acquire()
+                group.create_task(one(each))
+    except ExceptionGroup as failures:
+        raise failures.exceptions[0] from failures

@@ -18,14 +18,29 @@ from bookkeeper.repair.client import RepairClient
 from bookkeeper.repair.counters import RepairCounters
 from bookkeeper.repair.errors import RepairError
 from bookkeeper.repair.fragments import CopyRun, Fragment, batches, copy_runs, quorum_of
-from bookkeeper.repair.rate import ByteRate
-from bookkeeper.repair.side_by_side import together
+from ports.loop.side_by_side import together
 from wire.bookie.codes import BookieError
 from wire.run import EntryRun
 
 READ_BYTES_MAX = 1 << 20
 SPECULATIVE_SECONDS = 2.0
 """After which the next replica is asked too: one that hangs costs no more than that."""
+
+
+class ByteRate:
+    """`bytes_per_second` not above 0: no limit. What was copied at once is paid for by waiting after it; time in which nothing
+    was copied is not saved up."""
+
+    def __init__(self, bytes_per_second: int) -> None:
+        self._rate = bytes_per_second
+        self._paid_until = 0.0
+
+    def wait_after(self, size_bytes: int, now: float) -> float:
+        """Seconds to wait, now that so many bytes were copied."""
+        if self._rate <= 0:
+            return 0.0
+        self._paid_until = max(self._paid_until, now) + size_bytes / self._rate
+        return self._paid_until - now
 
 
 class TargetFailed(RepairError):

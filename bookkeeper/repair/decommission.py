@@ -11,10 +11,10 @@ from collections.abc import Callable
 from bookkeeper.ledger_metadata.registry import RegisteredLedger
 from bookkeeper.ledgers import LedgerError, NoSuchLedger
 from bookkeeper.repair.all_ledgers import for_each_ledger
-from bookkeeper.repair.auditor.votes import elected_auditor
+from bookkeeper.repair.auditor.election import elected_auditor
 from bookkeeper.repair.client import RepairClient
 from bookkeeper.repair.errors import RepairError, RepairRefused
-from bookkeeper.repair.progress import RepairProgress
+from bookkeeper.repair.recover import RepairProgress
 from bookkeeper.repair.registered import delete_cookie, registered_bookies
 
 LOOK_SECONDS_MIN = 0.5

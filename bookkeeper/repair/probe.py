@@ -12,7 +12,7 @@ from bookkeeper.ports import BookieClient
 from bookkeeper.read.reader import DamagedEntry, sound_entries
 from bookkeeper.repair.fragments import Fragment, probed_entries, quorum_of
 from bookkeeper.repair.plan import Findings, Lack, asked_copies
-from bookkeeper.repair.side_by_side import together
+from ports.loop.side_by_side import together
 from ports.rng import Rng
 from wire.bookie.codes import BookieCode, BookieError
 

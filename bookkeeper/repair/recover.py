@@ -17,9 +17,28 @@ from bookkeeper.repair.client import RepairClient
 from bookkeeper.repair.counters import RepairCounters
 from bookkeeper.repair.errors import RepairError
 from bookkeeper.repair.ledger_repair import LedgerRepair
-from bookkeeper.repair.progress import RepairProgress
 
 READS_MAX = 64
+
+
+@dataclass(frozen=True, slots=True)
+class RepairProgress:
+    """Progress of a repair that began with `ledgers_total`. Seconds."""
+
+    ledgers_total: int
+    ledgers_left: int
+    elapsed_seconds: float
+
+    @property
+    def ledgers_done(self) -> int:
+        return self.ledgers_total - self.ledgers_left
+
+    @property
+    def eta_seconds(self) -> float | None:
+        """Remaining time at the pace so far; None while nothing is done yet."""
+        if not self.ledgers_left:
+            return 0.0
+        return self.elapsed_seconds * self.ledgers_left / self.ledgers_done if self.ledgers_done > 0 else None
 
 
 @dataclass(frozen=True, slots=True)

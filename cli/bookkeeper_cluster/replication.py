@@ -7,8 +7,8 @@ import sys
 from collections.abc import AsyncGenerator, Callable
 from dataclasses import dataclass
 
-from bookkeeper.repair.auditor.votes import elected_auditor
-from bookkeeper.repair.progress import RepairProgress
+from bookkeeper.repair.auditor.election import elected_auditor
+from bookkeeper.repair.recover import RepairProgress
 from bookkeeper.repair.underreplication.store import UnderreplicationStore
 from bookkeeper.repair.underreplication.tree import LOST_BOOKIE_RECOVERY_DELAY, UNDERREPLICATION, UnderreplicatedLedger
 from cli.bookkeeper_cluster.cluster import ClusterFailed, NotThere

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from bookkeeper.network.network_bookies import NetworkBookies
 from bookkeeper.ports import DiskSpace, ExtendedBookie
-from bookkeeper.repair.auditor.votes import elected_auditor
+from bookkeeper.repair.auditor.election import elected_auditor
 from cli.bookkeeper_cluster.cluster import Cluster
 from cli.bookkeeper_cluster.replication import lacking, marks_in
 from metadata.store import MetadataStore

@@ -11,7 +11,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from bookie.web.cluster_port import ClusterRefused
 from bookkeeper.ledgers import LedgerError
-from bookkeeper.repair.auditor.votes import elected_auditor
+from bookkeeper.repair.auditor.election import elected_auditor
 from bookkeeper.repair.decommission import decommission
 from bookkeeper.repair.recover import recover
 from bookkeeper.repair.registered import delete_cookie

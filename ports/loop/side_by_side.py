@@ -52,3 +52,13 @@ async def _work_off(
                 raise
             trace = error.__traceback__
             found[place] = error.with_traceback(None if trace is None else trace.tb_next)  # this frame holds it: no ring
+
+
+async def together(*works: Coroutine[Any, Any, T]) -> list[T]:
+    """All at once; what each returned. The first failure ends the rest and is raised as it is; nothing is left running."""
+    try:
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(work) for work in works]
+    except ExceptionGroup as failures:
+        raise failures.exceptions[0] from failures
+    return [task.result() for task in tasks]

@@ -2,24 +2,53 @@
 
 Owns this process's vote and the auditor's task. When the session is lost so is the vote, and somebody else may be the auditor
 already: ours ends at once, and it stands again with a new vote. Two auditors for a moment do no harm: marks are merged.
+
+The lowest number among the ephemeral sequential nodes `auditorelection/V_<number>` is the auditor's (ZkLedgerAuditorManager);
+a node's value names its candidate.
 """
 
 import asyncio
 import logging
+import re
+from collections.abc import Iterable
 
 from bookkeeper.ledgers import LedgerError
 from bookkeeper.repair.auditor.auditor import Auditor
-from bookkeeper.repair.auditor.votes import winning_vote
 from bookkeeper.repair.client import RepairClient
 from bookkeeper.repair.counters import RepairCounters
-from bookkeeper.repair.underreplication.tree import AUDITOR_ELECTION, AUDITOR_VOTE_PREFIX, encode_vote
+from bookkeeper.repair.underreplication.tree import (
+    AUDITOR_ELECTION,
+    AUDITOR_VOTE_PREFIX,
+    MalformedUnderreplication,
+    decode_vote,
+    encode_vote,
+)
 from metadata.sessions import SessionEvent, Sessions
-from metadata.store import MetadataError, NoNode, OutcomeUnknown
+from metadata.store import MetadataError, MetadataStore, NoNode, OutcomeUnknown
 from ports.logs import line
 
 RETRY_SECONDS = 5.0
 
 _log = logging.getLogger(__name__)
+_VOTE = re.compile(r"V_(-?\d+)")
+
+
+def winning_vote(names: Iterable[str]) -> str | None:
+    """Node in `auditorelection` whose candidate is the auditor; None: there are no candidates."""
+    votes = [(int(match[1]), name) for name in names if (match := _VOTE.fullmatch(name)) is not None]
+    return min(votes)[1] if votes else None
+
+
+async def elected_auditor(store: MetadataStore) -> str | None:
+    """Name of the elected auditor; None: there is none. MetadataError."""
+    vote = winning_vote(await store.children(AUDITOR_ELECTION))
+    found = None if vote is None else await store.get(f"{AUDITOR_ELECTION}/{vote}")
+    if found is None:
+        return None
+    try:
+        return decode_vote(found.value)
+    except MalformedUnderreplication as error:
+        return f"unknown ({error})"
 
 
 class AuditorElection:

@@ -4,7 +4,7 @@ import time
 from datetime import UTC, datetime
 
 from bookkeeper.ledgers import LedgerError
-from bookkeeper.repair.auditor.votes import elected_auditor
+from bookkeeper.repair.auditor.election import elected_auditor
 from cli.bookkeeper_cluster.cluster import Cluster, ClusterFailed, NotThere
 from cli.bookkeeper_cluster.replication import CHECKS, lacking, marks_in, recovery_delay_seconds, reset_check
 from cli.bookkeeper_cluster.replication import trigger_audit as audit

@@ -18,7 +18,7 @@ from bookkeeper.ledger_metadata.layouts import UnknownLayout, parse_layout
 from bookkeeper.ledger_metadata.paths import LAYOUT
 from bookkeeper.ledgers import LedgerError
 from bookkeeper.placement.rack_data import MalformedRackData, parse_rack_data
-from bookkeeper.repair.auditor.votes import elected_auditor
+from bookkeeper.repair.auditor.election import elected_auditor
 from bookkeeper.repair.errors import RepairError
 from bookkeeper.repair.registered import COOKIES
 from cli.bookkeeper_cluster.cluster import Cluster, ClusterFailed

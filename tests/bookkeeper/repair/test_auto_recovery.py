@@ -9,7 +9,7 @@ import pytest
 
 from bookkeeper.ledger_metadata.codec import LedgerState
 from bookkeeper.ledger_metadata.paths import ledger_path
-from bookkeeper.repair.auditor.votes import elected_auditor
+from bookkeeper.repair.auditor.election import elected_auditor
 from bookkeeper.repair.settings import RepairSettings
 from bookkeeper.repair.underreplication.tree import AUDITOR_ELECTION, encode_vote
 from metadata.memory import MemoryStore

@@ -11,7 +11,7 @@ from bookkeeper.ledger_metadata.registry import LedgerRegistry
 from bookkeeper.repair.client import RepairClient
 from bookkeeper.repair.decommission import decommission
 from bookkeeper.repair.errors import RepairError, RepairRefused
-from bookkeeper.repair.progress import RepairProgress
+from bookkeeper.repair.recover import RepairProgress
 from bookkeeper.repair.settings import RepairSettings
 from metadata.memory import MemoryStore
 from tests.bookkeeper.fake_bookies import FixedClock, run

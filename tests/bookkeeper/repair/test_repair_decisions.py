@@ -8,13 +8,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bookkeeper.ledger_metadata.codec import LedgerMetadata, LedgerState, Segment
+from bookkeeper.repair.auditor.election import winning_vote
 from bookkeeper.repair.auditor.lost_bookies import LostBookies
-from bookkeeper.repair.auditor.votes import winning_vote
 from bookkeeper.repair.backlog import HELD_MAX, Action, Backlog
+from bookkeeper.repair.copier import ByteRate
 from bookkeeper.repair.fragments import (
     Fragment,
     batches,
     copy_runs,
+    could_spread_more,
     fragments_of,
     has_entry,
     open_ensemble,
@@ -22,8 +24,6 @@ from bookkeeper.repair.fragments import (
     stored_ends,
 )
 from bookkeeper.repair.plan import FragmentPlan, Lack, LedgerChanged, LedgerPlan, asked_copies, plan_repair, with_bookies
-from bookkeeper.repair.rate import ByteRate
-from bookkeeper.repair.spread import could_spread_more
 from bookkeeper.repair.underreplication.tree import HeldLedger
 from bookkeeper.write.quorum_tracker import Quorum
 from tests.invariants import checked_after_each_step

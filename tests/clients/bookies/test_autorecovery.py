@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from bookkeeper.repair.auditor.votes import elected_auditor
+from bookkeeper.repair.auditor.election import elected_auditor
 from tests.clients.bookie_process import BookieProcess
 from tests.clients.bookies.repaired_cluster import (
     AutoRecoveryProcess,
