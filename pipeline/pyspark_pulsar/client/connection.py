@@ -143,21 +143,28 @@ class Connection:
 
     def command(self) -> BaseCommand:
         """Next command; pings are answered."""
-        while True:
-            end = self._frame_end(0)
-            if end is None:
-                self._receive(self._timeout)
-                continue
+        while (found := self._whole_command()) is None:
+            self._receive(self._timeout)
+        return found
+
+    def command_here(self) -> BaseCommand | None:
+        """Next command, if it has come; pings are answered. None at once where only pings or a part of a command have come."""
+        while (found := self._whole_command()) is None:
+            if not self._readable(0):
+                return None
+            self._receive(self._timeout)
+        return found
+
+    def _whole_command(self) -> BaseCommand | None:
+        """First command in the buffer; the pings before it are answered."""
+        while (end := self._frame_end(0)) is not None:
             command_end = 8 + int.from_bytes(self._buffer[4:8])
             found = BaseCommand.FromString(bytes(self._buffer[8:command_end]))
             del self._buffer[:end]
             if found.type != BaseCommand.PING:
                 return found
             self.pong()
-
-    def has_come(self) -> bool:
-        """Whether `command` has something to read now, if perhaps not all of it."""
-        return self._frame_end(0) is not None or self._readable(0)
+        return None
 
     def pong(self) -> None:
         self.send(BaseCommand(type=BaseCommand.PONG, pong=CommandPong()))

@@ -104,10 +104,11 @@ class Publisher:
         return self._pending_bytes > self._producing.pending_bytes_max or len(self._pending) >= _PENDING_ENTRIES_MAX
 
     def heed(self) -> None:
-        """Takes what has come, pings too: whoever does not answer them loses its name to another attempt that waits for it."""
+        """Takes the commands that have come, and waits for no other. A ping that is not answered loses the name to another
+        attempt that waits for it."""
         try:
-            while self._connection.has_come():
-                self._take(self._connection.command())
+            while (found := self._connection.command_here()) is not None:
+                self._take(found)
         except Lost as error:
             self._come_back(error)
 

@@ -62,10 +62,11 @@ class Attempt:
     def wrote(self) -> None:
         assert self._wrote.wait(60)
 
-    def go_on(self) -> TaskResult:
+    def go_on(self, seconds_max: float | None = None) -> TaskResult:
+        """Its result; TimeoutError where it does not end within the time."""
         self._goes_on.set()
-        self._workers.shutdown()
-        return self._result.result()
+        self._workers.shutdown(wait=False)
+        return self._result.result(seconds_max)
 
 
 def has_ended(result: TaskResult, chosen: SinkOptions) -> bool:

@@ -3,9 +3,10 @@
 Without Spark: tasks and commits are functions of their options, their place and their rows.
 """
 
+import select
 import socket
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -30,10 +31,11 @@ from pipeline.pyspark_pulsar.sink.errors import (
 )
 from pipeline.pyspark_pulsar.sink.publisher import Publisher
 from pipeline.pyspark_pulsar.sink.task import SinkTask, TaskPlace
-from tests.clients.python_client import quiet_client
+from tests.clients.python_client import quiet_client, until
 from tests.clients.server_process import Ready, ServerProcess
 from tests.pipeline.sink.sink_attempts import Attempt, Died, dying, frame, numbers, options, ran
 from tests.pipeline.written_topics import made, messages, values
+from wire.frames import PING
 
 pytestmark = pytest.mark.clients
 
@@ -157,18 +159,45 @@ def test_a_second_attempt_waits_for_the_first_one_and_sends_nothing_again(standa
     assert values(standalone, topic) == numbers(100)
 
 
-def test_an_attempt_whose_name_was_taken_over_ends_and_loses_nothing(
-    standalone: Ready, topic: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The broker dropped the producer, as it does when a producer answers no pings; the other one cut the rows elsewhere."""
-    publishers: list[Publisher] = []
+@pytest.fixture
+def publishers(monkeypatch: pytest.MonkeyPatch) -> list[Publisher]:
+    """Publishers that have their name, in the order in which they got it."""
+    found: list[Publisher] = []
     begin: Any = Publisher.__init__
 
     def noted(self: Publisher, *words: Any) -> None:
         begin(self, *words)
-        publishers.append(self)
+        found.append(self)
 
     monkeypatch.setattr(Publisher, "__init__", noted)
+    return found
+
+
+def test_an_attempt_that_was_asked_for_a_sign_of_life_goes_on_with_its_rows(
+    standalone: Ready, topic: str, publishers: list[Publisher]
+) -> None:
+    """The broker sends a ping because another attempt wants the name; nothing else comes, as all rows have their receipts."""
+    chosen = options(standalone, made(standalone, topic, deduplicates=True), "deduplication")
+    one = Attempt(chosen, TaskPlace("q", 0, 0), frame(0, 50), frame(50, 50))
+    one.wrote()
+    publishers[0].flush()
+    connected = publishers[0]._connection._socket
+    other = Attempt(chosen, TaskPlace("q", 0, 0), frame(0, 50), frame(50, 50))
+    until(lambda: select.select([connected], [], [], 0)[0] != [], 60)
+    assert connected.recv(len(PING), socket.MSG_PEEK) == PING
+    try:
+        assert one.go_on(seconds_max=60).rows == 100
+    finally:
+        with suppress(OSError):
+            connected.shutdown(socket.SHUT_RDWR)  # an attempt that waits for ever would keep the tests from ending
+    assert other.go_on().repeated == 100
+    assert values(standalone, topic) == numbers(100)
+
+
+def test_an_attempt_whose_name_was_taken_over_ends_and_loses_nothing(
+    standalone: Ready, topic: str, publishers: list[Publisher]
+) -> None:
+    """The broker dropped the producer, as it does when a producer answers no pings; the other one cut the rows elsewhere."""
     chosen = options(standalone, made(standalone, topic, deduplicates=True), "deduplication")
     one = Attempt(chosen, TaskPlace("q", 0, 0), frame(0, 50), frame(50, 50))
     one.wrote()
