@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING
 from bookie.adds.admission import SMALL_RECORD_BYTES, Admission
 from bookie.adds.flusher import Flusher
 from bookie.adds.stored_again import StoredAgain
+from bookie.disk_space.disk_watch import fitted
 from bookie.disk_space.full_disk import FullDisk
 from bookie.disk_space.health import FORCED, JOURNAL, LOST, STOPPED, STORAGE, Health
-from bookie.disk_space.small_disk import fitted
 from bookie.journal.format_v1 import LedgerFenced, Record
 from bookie.journal.journal import Journal
 from bookie.ledgers import Ledgers, LedgerState
@@ -36,7 +36,8 @@ from bookie.storage.read_ahead import ReadAhead
 from bookie.storage.storage import CHECKPOINT, LedgerStorage
 from bookie.upkeep.upkeep import Upkeep
 from ports.clock import Clock
-from ports.disk.disk import Disk, DiskUsage
+from ports.disk.disk import Disk
+from ports.disk.disk_usage import DiskUsage
 from ports.logs import line
 from ports.loop.promise import promises
 from ports.rng import Rng

@@ -10,8 +10,7 @@ from dataclasses import dataclass
 from bookie.errors import JournalDamaged, StorageDamaged, WrongDirectory
 from bookie.journal import format_v1 as journal_form
 from bookie.journal.files import SUFFIX, file_name, journal_ids
-from bookie.journal.format_v1 import Record
-from bookie.journal.mark import JournalMark
+from bookie.journal.format_v1 import JournalMark, Record
 from bookie.ledgers import LedgerState
 from bookie.settings import BookieSettings
 from bookie.start.cookie import VERSION_FILE, Cookie, decode_cookie

@@ -16,7 +16,8 @@ from bookie.settings import BookieSettings
 from bookie.storage.storage import CHECKPOINT
 from bookie.stripes import stripe_settings
 from ports.clock import Clock
-from ports.disk.disk import Disk, DiskUsage
+from ports.disk.disk import Disk
+from ports.disk.disk_usage import DiskUsage
 from ports.rng import Rng
 from wire.run import EntryRun
 

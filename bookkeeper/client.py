@@ -8,8 +8,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from bookkeeper.ledger_end.ledger_recovery import recover_ledger
-from bookkeeper.ledger_metadata.codec import LedgerMetadata, LedgerState, Segment
-from bookkeeper.ledger_metadata.passwords import master_key
+from bookkeeper.ledger_metadata.codec import LedgerMetadata, LedgerState, Segment, master_key
 from bookkeeper.ledger_metadata.registry import LedgerRegistry, RegisteredLedger
 from bookkeeper.ledgers import DEFAULT_QUORUMS, LedgerError, LedgerReader, LedgerWriter, NoSuchEntry, Quorums
 from bookkeeper.placement.candidates import Candidates

@@ -31,7 +31,7 @@ def _take_environment(options: argparse.Namespace) -> bool:
     """Puts the settings of the environment before those of the command line; False: refused, and told on stderr."""
     if not options.from_env and not any(name.startswith("PULSAR_PREFIX_") for name in os.environ):
         return True
-    from cli.configuration.environment import environment_settings
+    from cli.configuration.loading import environment_settings
     from ports.settings import BadSetting
 
     try:

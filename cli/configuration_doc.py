@@ -14,10 +14,10 @@ from bookkeeper.repair.settings import RepairSettings
 from bookkeeper.security_settings import BookKeeperSecuritySettings
 from broker.proxy.settings import ProxySettings
 from cli.configuration.changes import AT_START_ONLY
-from cli.configuration.cluster_settings import ClusterSettings
 from cli.configuration.keys import apache_broker_keys
 from cli.configuration.loading import CONF, known_keys, load_configuration
 from cli.configuration.notes import DIFFERENT, note_of
+from cli.configuration.server_settings import ClusterSettings
 from cli.standalone.server import SETTINGS
 from metadata.zookeeper.settings import ZooKeeperSettings
 from ports.settings import fold, setting_text

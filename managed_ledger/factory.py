@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from bookkeeper.ledgers import LedgerError, LedgerReader, LedgerStore
 from metadata.store import MUST_NOT_EXIST, BadVersion, MetadataError, MetadataStore, Put, Stat, Versioned, absent
 from ports.clock import Clock
+from ports.loop.side_by_side import all_tried
 
 from .append.entry_metadata import EntryMetadata
 from .cache.entry_cache import EntryCache
@@ -26,7 +27,6 @@ from .meters import CursorFacts, LedgerMeters, SharedMeters
 from .settings import MEGABYTE, ManagedLedgerSettings
 from .skipping import Skipping, remedy
 from .surroundings import Surroundings
-from .tasks import all_tried
 
 OPEN_ATTEMPTS_MAX = 5
 """Each further one means that another broker wrote the log's node meanwhile."""

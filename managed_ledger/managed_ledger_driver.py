@@ -16,6 +16,7 @@ from bookkeeper.write.parts import Part
 from metadata.store import Delete, MetadataError, Operation, Versioned
 from ports.logs import line
 from ports.loop.owner import ask, tell, weakly
+from ports.loop.side_by_side import all_tried, take_error, unbroken
 from wire.kernels.rows import AppenderRow
 from wire.picked_runs import Picked, Picks
 from wire.position import Position
@@ -40,7 +41,6 @@ from .meters import LedgerMeters
 from .read.read_driver import LedgerReads
 from .read.search import find_first, last_readable
 from .surroundings import Surroundings
-from .tasks import all_tried, take_error, unbroken
 
 _log = logging.getLogger(__name__)
 

@@ -28,10 +28,10 @@ from metadata.store import (
     StoreClosed,
     StoreFull,
     Versioned,
+    WritesByCommit,
 )
 from metadata.tree import Tree
 from metadata.watches import Watches
-from metadata.writes import WritesByCommit
 from ports.clock import Clock, RealClock
 from ports.logs import line
 

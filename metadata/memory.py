@@ -7,10 +7,9 @@ is answered a little later.
 import asyncio
 from collections.abc import Callable, Sequence
 
-from metadata.store import Notification, Operation, Stat, StoreClosed, Versioned
+from metadata.store import Notification, Operation, Stat, StoreClosed, Versioned, WritesByCommit
 from metadata.tree import DURABLE, Tree
 from metadata.watches import Watches
-from metadata.writes import WritesByCommit
 from ports.clock import Clock
 
 

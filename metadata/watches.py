@@ -2,11 +2,11 @@
 
 import asyncio
 import contextvars
-from collections.abc import Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 
 from metadata.paths import check_path, is_at_or_below
-from metadata.store import Notification
+from metadata.store import MetadataStore, Notification
 
 Watcher = Callable[[Notification], None]
 
@@ -44,3 +44,19 @@ class Watches:
     def _call(self, watch: _Watch, notification: Notification) -> None:
         if watch in self._watches:
             watch.watcher(notification)
+
+
+async def until(store: MetadataStore, path: str, is_so: Callable[[], Awaitable[bool]], seconds_max: float) -> bool:
+    """False when it was not so within the time. Whatever `is_so` raises."""
+    changed = asyncio.Event()
+    unwatch = store.watch(path, lambda _: changed.set())
+    try:
+        async with asyncio.timeout(seconds_max):
+            while not await is_so():
+                await changed.wait()
+                changed.clear()
+    except TimeoutError:
+        return False
+    finally:
+        unwatch()
+    return True

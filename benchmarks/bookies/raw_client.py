@@ -10,7 +10,7 @@ import time
 from array import array
 from collections.abc import Iterator, Sequence
 
-from bookkeeper.ledger_metadata.passwords import master_key
+from bookkeeper.ledger_metadata.codec import master_key
 from wire.bookie.version2 import packet_header
 from wire.kernels.bookie_requests import add_requests, read_requests
 from wire.kernels.entries import seal

@@ -10,9 +10,8 @@ import logging
 from collections.abc import Callable, Sequence
 
 from bookie.adds.memtable import Memtable
-from bookie.journal.format_v1 import Record
+from bookie.journal.format_v1 import JournalMark, Record
 from bookie.journal.journal import Journal
-from bookie.journal.mark import JournalMark
 from bookie.ledgers import Ledgers
 from bookie.storage.storage import Flush, LedgerStorage
 from ports.logs import line

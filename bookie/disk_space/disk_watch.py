@@ -2,13 +2,22 @@
 
 diskUsageThreshold: full, the bookie is read-only until the usage is below diskUsageLwmThreshold again. diskUsageWarnThreshold:
 nearly full, major compactions rest, since they need room before they give some (LedgerDirsMonitor, GarbageCollectorThread).
+
+`fitted` makes the settings fit small disks. Apache's defaults are for disks of hundreds of gigabytes, where a journal file or
+an entry log is a thousandth of the disk. On a small disk the journal alone would fill it, and since an entry log is reclaimed
+as a whole, and the last one never, deleting topics would free nothing. Disks above 2 GB change nothing of the defaults.
 """
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import IntEnum
 
+from bookie.settings import MEGABYTE, BookieSettings
 from ports.disk.disk_usage import DiskUsage
+
+JOURNAL_SHARE, STEP_SHARE, LOG_SHARE = 16, 64, 16
+"""A journal file, a step by which it grows, and an entry log (or both memtables) are at most these parts of their disk."""
+LOG_BYTES_MIN = 64 * 1024
 
 
 class Room(IntEnum):
@@ -39,3 +48,26 @@ class DiskWatch:
     def left_bytes(self, usages: Iterable[DiskUsage]) -> int:
         """Number of bytes that may be written before the threshold; below zero: it is passed."""
         return min(int(self.threshold * usage.total_bytes) - usage.total_bytes + usage.free_bytes for usage in usages)
+
+
+def fitted(settings: BookieSettings, journal_disk_bytes: int, ledger_disk_bytes: int) -> BookieSettings:
+    """The settings for disks of these sizes."""
+    journal_mb = max(1, min(settings.journal_max_size_mb, journal_disk_bytes // JOURNAL_SHARE // MEGABYTE))
+    step_mb = max(1, min(settings.journal_pre_alloc_size_mb, journal_disk_bytes // STEP_SHARE // MEGABYTE))
+    memtables_mb = max(2, min(settings.db_storage_write_cache_max_size_mb, ledger_disk_bytes // LOG_SHARE // MEGABYTE))
+    log_bytes = min(settings.log_size_limit, max(LOG_BYTES_MIN, ledger_disk_bytes // LOG_SHARE))
+    above_threshold = int((1 - settings.disk_usage_threshold) * ledger_disk_bytes)
+    return replace(
+        settings,
+        journal_max_size_mb=journal_mb,
+        journal_pre_alloc_size_mb=min(step_mb, journal_mb),
+        db_storage_write_cache_max_size_mb=min(settings.db_storage_write_cache_max_size_mb, memtables_mb),
+        log_size_limit=log_bytes,
+        min_usable_size_for_high_priority_writes=_high_priority_bytes(settings, above_threshold),
+    )
+
+
+def _high_priority_bytes(settings: BookieSettings, above_threshold: int) -> int:
+    """A bookie that is full has what is above the threshold, so that recoveries get half of it, if nobody says otherwise."""
+    given = settings.min_usable_size_for_high_priority_writes
+    return min(settings.high_priority_bytes_min, above_threshold // 2) if given is None else given

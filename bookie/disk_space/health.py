@@ -13,7 +13,8 @@ from collections.abc import Awaitable, Callable, Sequence
 
 from bookie.disk_space.disk_watch import DiskWatch, Room
 from bookie.settings import BookieSettings
-from ports.disk.disk import Disk, DiskUsage
+from ports.disk.disk import Disk
+from ports.disk.disk_usage import DiskUsage
 from ports.logs import line
 
 JOURNAL, STORAGE, FULL, STOPPED, FORCED, LOST = "journal", "storage", "disk full", "stopped", "forced", "lost"

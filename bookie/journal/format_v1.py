@@ -38,6 +38,15 @@ NO_FRAME_YET = 0
 """First sequence of a file that is prepared. The first frame is written together with the header that replaces this one."""
 
 
+@dataclass(frozen=True, slots=True, order=True)
+class JournalMark:
+    """After frame `sequence`, which ends at `offset` of file `file_id`. Sequence 0: before the first frame ever written."""
+
+    sequence: int = 0
+    file_id: int = 0
+    offset: int = 0
+
+
 class BadRecord(Exception):
     """A record whose checksum is right and whose content is not: written by a version that this one does not know."""
 

@@ -17,10 +17,9 @@ from functools import partial
 from typing import TypeAlias
 
 from bookie.journal.files import JournalFiles
-from bookie.journal.format_v1 import Record
+from bookie.journal.format_v1 import JournalMark, Record
 from bookie.journal.frames import Frames, NoRoomForFrame
 from bookie.journal.group_commit import GroupCommit, Write
-from bookie.journal.mark import JournalMark
 from bookie.journal.replay import JournalReplay
 from bookie.journal.stats import JournalStats
 from bookie.settings import MEGABYTE, BookieSettings

@@ -16,8 +16,7 @@ from dataclasses import dataclass
 from bookie.errors import JournalDamaged
 from bookie.journal import format_v1 as form
 from bookie.journal.files import LANE, file_name, journal_ids
-from bookie.journal.format_v1 import FrameHeader, Record
-from bookie.journal.mark import JournalMark
+from bookie.journal.format_v1 import FrameHeader, JournalMark, Record
 from ports.disk.disk import Disk, File
 
 CHUNK_BYTES = 4 << 20

@@ -1,17 +1,20 @@
 """LogReads: what of a ledger is in entry logs, while these are written, compacted and removed. Says how a read fails.
 
 Bound: maxReadsInProgressLimit reads at a time; more wait their turn.
+
+An entry that is here and cannot be read is answered with an error, and never with ENOENTRY (apache/bookkeeper#2908).
 """
 
 import asyncio
+import errno
 import logging
 from collections.abc import Callable, Sequence
 
 from bookie.adds.flusher import Flusher
 from bookie.ledgers import LedgerState
-from bookie.reads.read_failures import read_failure, unreadable
 from bookie.reads.reading import first_newer
 from bookie.storage.block_v1 import DamagedBlock
+from bookie.storage.span import Span
 from bookie.storage.storage import LedgerStorage
 from ports.logs import line
 from wire.bookie.codes import BookieCode, BookieError
@@ -20,6 +23,21 @@ from wire.run import EntryRun
 log = logging.getLogger("bookie")
 MOVED_READS_MAX = 4
 """How often a read looks again for an entry whose log was compacted under it."""
+PASSING_ERRORS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.EINTR})
+"""What the host lacks for the moment: no word about the entry, so never EIO, which a client may take for a loss."""
+
+
+def unreadable(ledger_id: int, entry_id: int, why: str) -> BookieError:
+    return BookieError(BookieCode.EIO, ledger_id, f"entry {entry_id} {why}")
+
+
+def read_failure(ledger_id: int, entry_id: int, span: Span, error: OSError | DamagedBlock) -> BookieError:
+    """Logged, too."""
+    place = f"entry log {span.log_id:08x} offset {span.offset}: {error}"
+    log.error(line("entry cannot be read", ledger=ledger_id, entry=entry_id, place=place))
+    if isinstance(error, OSError) and error.errno in PASSING_ERRORS:
+        return BookieError(BookieCode.ETOOMANYREQUESTS, ledger_id, f"entry {entry_id} {place}")
+    return unreadable(ledger_id, entry_id, place)
 
 
 class LogReads:

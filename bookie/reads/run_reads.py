@@ -2,8 +2,7 @@
 
 from bookie.adds.flusher import Flusher
 from bookie.ledgers import LedgerState
-from bookie.reads.log_reads import LogReads
-from bookie.reads.read_failures import unreadable
+from bookie.reads.log_reads import LogReads, unreadable
 from bookie.reads.reading import Gathering, read_tables
 from bookie.storage.storage import LedgerStorage
 from wire.bookie.codes import BookieError

@@ -18,8 +18,7 @@ from bookie.server.adds import RUN_ENTRIES_MAX, Adds
 from bookie.server.confirmations import Confirmations
 from bookie.server.operations import Operations
 from bookie.server.request_stats import RequestStats
-from bookie.server.security.handshake import HandshakeFailed, shake_hands
-from bookie.server.security.security import Security
+from bookie.server.security.security import HandshakeFailed, Security, shake_hands
 from bookie.server.session import TICK_SECONDS, Session
 from bookie.server.settings import BookieServerSettings
 from bookie.striped_bookie import AnyBookie

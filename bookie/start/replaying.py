@@ -6,9 +6,8 @@ from collections.abc import Awaitable, Callable
 from bookie.adds.flusher import Flusher
 from bookie.adds.memtable import cost_bytes
 from bookie.disk_space.health import LOST, STORAGE, Health
-from bookie.journal.format_v1 import LedgerFenced, MasterKeySet, Record
+from bookie.journal.format_v1 import JournalMark, LedgerFenced, MasterKeySet, Record
 from bookie.journal.journal import Journal
-from bookie.journal.mark import JournalMark
 from bookie.journal.replay import JournalReplay
 from bookie.ledgers import Ledgers
 from bookie.storage.storage import LedgerStorage

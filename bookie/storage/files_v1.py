@@ -11,7 +11,7 @@ import struct
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from bookie.journal.mark import JournalMark
+from bookie.journal.format_v1 import JournalMark
 from bookie.ledgers import LedgerState
 from bookie.storage.span import Span
 from wire.kernels.entries import checksum

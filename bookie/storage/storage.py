@@ -14,7 +14,7 @@ from typing import Protocol
 
 from bookie.adds.memtable import Memtable
 from bookie.errors import StorageDamaged
-from bookie.journal.mark import JournalMark
+from bookie.journal.format_v1 import JournalMark
 from bookie.ledgers import LedgerState
 from bookie.settings import MEGABYTE, BookieSettings
 from bookie.storage import files_v1 as form

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from bookie.errors import StorageDamaged
-from bookie.reads.read_failures import PASSING_ERRORS
+from bookie.reads.log_reads import PASSING_ERRORS
 from bookie.storage.block_v1 import DamagedBlock
 from bookie.storage.span import Span
 from bookie.storage.storage import LedgerStorage

@@ -12,7 +12,7 @@ from bookie.sizes import Sizes
 from bookie.storage.read_ahead import ReadAhead
 from bookie.striped_bookie import AnyBookie
 from bookie.upkeep.compaction_plan import LogUse
-from ports.disk.disk import DiskUsage
+from ports.disk.disk_usage import DiskUsage
 from ports.metrics.metric_help import head
 from ports.metrics.op_stats import OpStats, quantile_ms
 

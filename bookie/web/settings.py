@@ -1,6 +1,10 @@
 """BookieWebSettings: where a bookie's HTTP is. Keys are Apache's (bookkeeper.conf)."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
+
+from bookie.server.security.settings import TLS_FACTORY, BookieSecuritySettings
+from ports.network.tls import BadTls, RenewedTls
 
 PROMETHEUS = "org.apache.bookkeeper.stats.prometheus.PrometheusMetricsProvider"
 _NO_STATS = "org.apache.bookkeeper.stats.NullStatsProvider"
@@ -41,3 +45,13 @@ class BookieWebSettings:
     def serves_metrics_alone(self) -> bool:
         """Whether metrics are served alone, as BookKeeper's PrometheusMetricsProvider decides."""
         return self.stats_provider_class == PROMETHEUS and self.prometheus_stats_http_enable and not self.http_server_enabled
+
+
+def web_tls(web: BookieWebSettings, own: BookieSecuritySettings, now: Callable[[], float]) -> RenewedTls | None:
+    """None: HTTP is in the clear. BadTls, also when there are no files for it."""
+    if not web.http_server_tls_enable:
+        return None
+    files = own.tls_files
+    if files is None:
+        raise BadTls(f"httpServerTlsEnable=true: set tlsProviderFactoryClass={TLS_FACTORY}, tlsKeyStore and tlsCertificatePath")
+    return RenewedTls("server", files, own.tls_cert_files_refresh_duration_seconds, now)

@@ -4,6 +4,7 @@
 message. Versions 1 and 2 are text (`metadata_text_formats`). A ledger keeps the version that it was made with, as in Apache.
 """
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
@@ -22,6 +23,7 @@ from wire.generated.ledger_metadata_pb2 import LedgerMetadataFormat
 
 _PREFIX = b"BookieMetadataFormatVersion\t"
 CURRENT_VERSION = 3
+MASTER_KEY_BYTES = 20
 
 
 class MalformedLedgerMetadata(Exception):
@@ -161,3 +163,8 @@ def _varint(value: int) -> bytes:
         value >>= 7
     parts.append(value)
     return bytes(parts)
+
+
+def master_key(password: bytes) -> bytes:
+    """BookKeeper's: SHA-1 over "ledger" and the password, whatever the digest type, also for the empty one."""
+    return hashlib.sha1(b"ledger" + password, usedforsecurity=False).digest()

@@ -9,7 +9,7 @@ Bounds: a batch of rereplicationEntryBatchSize entries is held; every read and e
 import asyncio
 from collections.abc import Mapping, Sequence
 
-from bookkeeper.ledger_metadata.passwords import master_key
+from bookkeeper.ledger_metadata.codec import master_key
 from bookkeeper.ledger_metadata.registry import RegisteredLedger
 from bookkeeper.ledgers import LedgerUnreadable
 from bookkeeper.ports import BookieClient

@@ -13,7 +13,7 @@ from enum import Enum
 from functools import partial
 
 from bookkeeper.ledger_end.ledger_recovery import recover_ledger
-from bookkeeper.ledger_metadata.passwords import master_key
+from bookkeeper.ledger_metadata.codec import master_key
 from bookkeeper.ledger_metadata.registry import RegisteredLedger
 from bookkeeper.ledgers import LedgerError, NoSuchLedger
 from bookkeeper.repair.client import RepairClient

@@ -10,10 +10,12 @@ from starlette.routing import BaseRoute
 
 from metadata.store import MetadataError, MetadataStore
 from ports.audit import Audit
+from ports.network.tls import RenewedTls
+from ports.network.tls_port import TlsPort
 from ports.network.web_port import WebPort
 
 from ..errors import BrokerError
-from ..security.authentication.meters import AuthenticationMeters
+from ..security.authentication.authentication import AuthenticationMeters
 from ..service.broker_service import BrokerService
 from ..service.errors import TopicElsewhere
 from ..transaction.coordinators import Coordinators
@@ -118,3 +120,10 @@ def admin_app(
 async def serve_admin(app: Starlette, listening: socket.socket) -> asyncio.Server:
     """Serve on a bound socket."""
     return await asyncio.get_running_loop().create_server(WebPort(app), sock=listening)
+
+
+def serve_admin_tls(app: Starlette, listening: socket.socket, tls: RenewedTls) -> TlsPort:
+    """On a bound socket that listens, as `serve_admin` without TLS."""
+    port = TlsPort(listening, WebPort(app), tls)
+    port.start()
+    return port

@@ -37,13 +37,13 @@ from .contract import (
     Read,
     ReadFailed,
     RedeliveryRequested,
+    SetTimer,
     TimerFired,
     WallClockRead,
     WritabilityChanged,
 )
 from .delays.delays import Delays
 from .reading.reader import Reader
-from .reading.timer import Timer
 from .settings import DispatcherSettings
 
 LOOKED_AT_SINGLY = FLAG_CHUNK | FLAG_DELAYED | FLAG_MARKER | FLAG_TRANSACTION
@@ -71,6 +71,27 @@ SubscriptionEvent: TypeAlias = (
 
 
 Answer: TypeAlias = EntriesRead | EntriesPicked | NothingToRead | ReadFailed
+
+
+class Timer:
+    """Remembers the time last given to the driver."""
+
+    __slots__ = ("_at_ms",)
+
+    def __init__(self) -> None:
+        self._at_ms: int | None = None
+
+    def arm(self, effects: list[Effect], *deadlines_ms: int | None) -> None:
+        wanted = None
+        for deadline in deadlines_ms:
+            if deadline is not None and (wanted is None or deadline < wanted):
+                wanted = deadline
+        if wanted is not None and wanted != self._at_ms:
+            effects.append(SetTimer(wanted))
+            self._at_ms = wanted
+
+    def fired(self) -> None:
+        self._at_ms = None
 
 
 class Machine(MachineRow, ABC):

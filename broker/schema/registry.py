@@ -13,7 +13,7 @@ from functools import partial
 
 from metadata.store import BadVersion
 from ports.clock import Clock
-from ports.loop.aside import aside
+from ports.loop.slices import aside
 
 from .compatibility import check_compatible, check_readable, is_same_schema
 from .definitions import check_definition

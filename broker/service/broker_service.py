@@ -19,8 +19,8 @@ from ..topic.contract import OpenTopic
 from .addresses import Advertised
 from .bookies_inside import BookieInside
 from .catalogue.catalogue import Catalogue
-from .catalogue.gone_namespaces import GoneNamespaces
 from .catalogue.loaded_topics import LoadedTopics
+from .catalogue.namespaces import GoneNamespaces
 from .dynamic_configuration import DynamicConfiguration, DynamicSettings, NothingDynamic
 from .lifecycle.creation_rules import CreationRules
 from .lifecycle.heartbeat import Heartbeat

@@ -165,3 +165,23 @@ def filled_template(template: Any, values: Mapping[str, Any]) -> Any:
 
 def filled_sentence(template: str, values: Mapping[str, Any]) -> str:
     return _PLACE.sub(lambda found: str(values.get(found[1])), template)
+
+
+def get(path: str) -> Request:
+    return Request("GET", ADMIN + path)
+
+
+def put(path: str, value: Any = None) -> Request:
+    return Request("PUT", ADMIN + path, encoded(value))
+
+
+def post(path: str, value: Any = None) -> Request:
+    return Request("POST", ADMIN + path, encoded(value))
+
+
+def delete(path: str) -> Request:
+    return Request("DELETE", ADMIN + path)
+
+
+def encoded(value: Any) -> bytes:
+    return b"" if value is None else json.dumps(value, ensure_ascii=False, separators=(",", ":")).encode()

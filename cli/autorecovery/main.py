@@ -89,7 +89,7 @@ async def _serve_web(configuration: Configuration, recovery: AutoRecovery) -> "a
     if not settings.http_server_enabled:
         return None
     from bookie.web.app import bookie_app, serve_bookie_web
-    from bookie.web.tls import web_tls
+    from bookie.web.settings import web_tls
     from cli.autorecovery.web import RepairRoutes
 
     tls = web_tls(settings, configuration.settings(BookieSecuritySettings), asyncio.get_running_loop().time)

@@ -10,7 +10,7 @@ from bookie.settings import BookieSettings
 from bookie.striped_bookie import AnyBookie
 from bookie.upkeep.over_replication import OverReplication
 from bookkeeper.ledger_end.ledger_recovery import recover_ledger
-from bookkeeper.ledger_metadata.passwords import master_key
+from bookkeeper.ledger_metadata.codec import master_key
 from bookkeeper.ledger_metadata.registry import LedgerRegistry, RegisteredLedger
 from bookkeeper.network.network_bookies import NetworkBookies
 from bookkeeper.placement.candidates import Candidates

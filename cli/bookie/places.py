@@ -1,10 +1,13 @@
 """LedgerPlaces: bookies of each ledger by the metadata, and the locks of repairs (`bookie.upkeep.over_replication.Places`)."""
 
 import logging
+import re
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-from bookkeeper.ledger_metadata.codec import LedgerState
+from bookkeeper.ledger_metadata.codec import LedgerState, MalformedLedgerMetadata, decode_ledger_metadata
+from bookkeeper.ledger_metadata.layouts import LedgerLayout
+from bookkeeper.ledger_metadata.paths import ROOT
 from bookkeeper.ledger_metadata.registry import LedgerRegistry
 from bookkeeper.ledgers import LedgerError, NoSuchLedger
 from bookkeeper.repair.underreplication.tree import MalformedUnderreplication, decode_lock, encode_lock, lock_path
@@ -13,6 +16,7 @@ from metadata.store import MUST_NOT_EXIST, BadVersion, MetadataError, MetadataSt
 from ports.logs import line
 
 log = logging.getLogger("bookie.upkeep.garbage")
+_LEVEL = re.compile(r"\d+")
 
 
 class LedgerPlaces:
@@ -74,3 +78,28 @@ class LedgerPlaces:
         except NoNode:
             log.info(line("a lock was gone already", path=path))
         self._held.discard(path)
+
+
+async def ledgers_of_bookie(store: MetadataStore, layout: LedgerLayout, bookie_id: str) -> list[int]:
+    """Ascending; one whose metadata cannot be read counts. MetadataError: the list would not be whole."""
+    found = []
+    waiting = [ROOT]
+    while waiting:
+        path = waiting.pop()
+        for name in await store.children(path):
+            child = f"{path}/{name}"
+            ledger_id = layout.id_at(child.removeprefix(f"{ROOT}/"))
+            if ledger_id is not None:
+                node = await store.get(child)
+                if node is not None and _names(node.value, bookie_id):
+                    found.append(ledger_id)
+            elif _LEVEL.fullmatch(name):
+                waiting.append(child)
+    return sorted(found)
+
+
+def _names(metadata: bytes, bookie_id: str) -> bool:
+    try:
+        return any(bookie_id in segment.bookies for segment in decode_ledger_metadata(metadata).segments)
+    except MalformedLedgerMetadata:
+        return True  # it may: limbo costs a repair, and a wrong "no such entry" costs entries

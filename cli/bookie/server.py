@@ -23,16 +23,15 @@ from bookie.web.app import app_of, bookie_app, port_of, serve_bookie_web
 from bookie.web.cluster_routes import ClusterRoutes
 from bookie.web.disk_routes import DiskRoutes
 from bookie.web.routes import BookieRoutes
-from bookie.web.settings import BookieWebSettings
-from bookie.web.tls import web_tls
+from bookie.web.settings import BookieWebSettings, web_tls
 from bookkeeper.ledger_metadata.layouts import LAYOUTS
 from bookkeeper.ledger_metadata.paths import INSTANCE_ID, ROOT
 from bookkeeper.ledger_metadata.registry import LedgerRegistry
 from bookkeeper.repair.auto_recovery import AutoRecovery
 from bookkeeper.repair.client import RepairClient
 from bookkeeper.repair.settings import RepairSettings
-from cli.bookie.ledgers import ledgers_of_bookie
 from cli.bookie.peers import BookiePeers
+from cli.bookie.places import ledgers_of_bookie
 from cli.configuration.loading import Configuration
 from metadata.sessions import Sessions
 from metadata.store import MetadataStore

@@ -8,8 +8,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 from bookkeeper.ledger_end.ledger_recovery import recover_ledger
-from bookkeeper.ledger_metadata.codec import LedgerMetadata, LedgerState
-from bookkeeper.ledger_metadata.passwords import master_key
+from bookkeeper.ledger_metadata.codec import LedgerMetadata, LedgerState, master_key
 from bookkeeper.ledger_metadata.registry import RegisteredLedger
 from bookkeeper.ledgers import LedgerUnreadable
 from bookkeeper.ports import BookieClient

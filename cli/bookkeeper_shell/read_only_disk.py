@@ -8,7 +8,8 @@ import asyncio
 import os
 from collections.abc import Sequence
 
-from ports.disk.disk import Buffer, DiskUsage, File
+from ports.disk.disk import Buffer, File
+from ports.disk.disk_usage import DiskUsage
 
 _REFUSAL = "files of a bookie are only read here"
 

@@ -20,9 +20,8 @@ from broker.service.settings import BrokerSettings
 from cli.broker.process import served_urls, settle_interpreter, tell_ready
 from cli.broker.server import SETTINGS, BrokerFailed, BrokerServer
 from cli.broker.web_ports import WebPorts, bound_web_ports
-from cli.configuration.cluster_settings import ClusterSettings
 from cli.configuration.loading import Configuration, load_configuration
-from cli.configuration.server_settings import ServerSettings
+from cli.configuration.server_settings import ClusterSettings, ServerSettings
 from cli.configuration.verdicts import BROKER
 from cli.processes.member import Member, watched_member
 from cli.serving.process import end_on_signal, heed_configuration, stop_on_signal

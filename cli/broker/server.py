@@ -24,9 +24,8 @@ from broker.service.ownership.ownership_driver import BundleOwnership
 from broker.service.settings import BrokerSettings
 from cli.broker.load import LoadSurroundings, load_driver
 from cli.broker.parts import BROKER_SETTINGS, BrokerParts
-from cli.configuration.cluster_settings import ClusterSettings
 from cli.configuration.loading import Configuration
-from cli.configuration.server_settings import ServerSettings
+from cli.configuration.server_settings import ClusterSettings, ServerSettings
 from cli.initialize_cluster.metadata import ClusterMetadata, ClusterRefused, NewCluster
 from cli.version import VERSION
 from metadata.sessions import Sessions

@@ -48,9 +48,8 @@ class WebPorts:
         coordinators: Coordinators | None,
     ) -> None:
         """Imported only now: a fifth of the time to start is this import, and publishing does not need it."""
-        from broker.admin.app import admin_app, serve_admin
+        from broker.admin.app import admin_app, serve_admin, serve_admin_tls
         from broker.admin.rest.authorize import authorizer
-        from broker.admin.rest.https import serve_admin_tls
 
         met = None if security is None else security.authentication.meters
         app = self._limited(admin_app(service, store, VERSION, authorizer(security), coordinators, met), service.meters)

@@ -1,6 +1,10 @@
 """The configuration of a server: Apache's keys from a file and from --set, checked, and what of it is not in effect here.
 
 Owns no defaults: each package has a settings dataclass with its own. Never reads a file by itself.
+
+Settings in environment variables are taken as Apache's images take them (apply-config-from-env.py): `PULSAR_PREFIX_<key>=value`
+always, and an unknown key is refused (Apache adds it to the file in silence). A variable whose name is itself a key is taken
+only with `--from-env`: elsewhere it may mean something else.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -18,6 +22,7 @@ S = TypeVar("S")
 CONF = Path(__file__).resolve().parents[2] / "conf"
 STANDALONE_CONF = "standalone.conf"
 """In CONF: what a standalone sets, under any file that it is given."""
+PREFIX = "PULSAR_PREFIX_"
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,3 +86,18 @@ def _checked(key: str, known: Sequence[str], where: str) -> str:
         return known_key(key, known)
     except BadSetting as error:
         raise BadSetting(f"{where}: {error}") from error
+
+
+def environment_settings(environment: Mapping[str, str], *, with_plain_names: bool) -> list[str]:
+    """`KEY=VALUE` each, to stand before those of the command line. BadSetting names the variable and the nearest one."""
+    known = known_keys()
+    plain = {name: environment[name] for name in known if name in environment} if with_plain_names else {}
+    prefixed = {_checked_variable(name, known): value for name, value in sorted(environment.items()) if name.startswith(PREFIX)}
+    return [f"{key}={value.strip()}" for key, value in {**plain, **prefixed}.items()]
+
+
+def _checked_variable(name: str, known: list[str]) -> str:
+    try:
+        return known_key(name.removeprefix(PREFIX), known)
+    except BadSetting as error:
+        raise BadSetting(f"{name}: {error}") from error

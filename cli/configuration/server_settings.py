@@ -31,3 +31,19 @@ class ServerSettings:
     def known_as(self) -> str:
         """The host in the URLs that clients are told."""
         return self.advertised_address or ("localhost" if self.bind_address in ("0.0.0.0", "::", "") else self.bind_address)
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterSettings:
+    """Settings of a broker in a cluster, beside `metadataStoreUrl`."""
+
+    configuration_metadata_store_url: str = ""
+    """The same as metadataStoreUrl, or empty: a store apart is refused."""
+    bookkeeper_metadata_service_uri: str = ""
+    """Empty: /ledgers in metadataStoreUrl. Elsewhere is refused."""
+    bookkeeper_client_timeout_in_seconds: int = 30
+    """How long a bookie may leave a request without an answer."""
+
+    def __post_init__(self) -> None:
+        if self.bookkeeper_client_timeout_in_seconds < 1:
+            raise ValueError("bookkeeperClientTimeoutInSeconds: at least 1")

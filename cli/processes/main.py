@@ -66,10 +66,10 @@ def _plan(kind: str, configuration: Configuration, count: int) -> ProcessesPlan:
     if kind == BROKER:
         from cli.broker.server import advertised_host
         from cli.configuration.server_settings import ServerSettings
-        from cli.processes.broker_plan import broker_plan
+        from cli.processes.plan import broker_plan
 
         return broker_plan(configuration, advertised_host(configuration.settings(ServerSettings)), count)
-    from cli.processes.bookie_plan import bookie_plan
+    from cli.processes.plan import bookie_plan
 
     return bookie_plan(configuration, count)
 

@@ -8,11 +8,26 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from bookie.server.settings import BookieServerSettings
+from bookie.settings import BookieSettings
+from bookie.web.settings import BookieWebSettings
+from broker.security.tls_settings import TlsSettings
+from broker.service.settings import BrokerSettings
+from cli.configuration.loading import Configuration
+from cli.configuration.server_settings import ServerSettings
+from cli.configuration.verdicts import BOOKIE, BROKER
 from ports.settings import BadSetting
 
 PROCESSES_MAX = 64
 PORT_MAX = 65_535
 _PORT_OF_URL = re.compile(r"(:)(\d+)$")
+_PORTS = (
+    ("brokerServicePort", "brokerServiceUrl", "pulsar"),
+    ("webServicePort", "webServiceUrl", "http"),
+    ("brokerServicePortTls", "brokerServiceUrlTls", "pulsar+ssl"),
+    ("webServicePortTls", "webServiceUrlTls", "https"),
+)
+"""Key, its name in the ready line, scheme."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,3 +101,53 @@ def dealt(key: str, directories: Sequence[str], number: int, count: int) -> tupl
     if len(set(directories)) < len(directories):
         raise BadSetting(f"{key}={','.join(directories)}: a directory stands there twice")
     return tuple(directories[number - 1 :: count])
+
+
+def broker_plan(configuration: Configuration, host: str, count: int) -> ProcessesPlan:
+    """`host`: under which clients find this machine. BadSetting."""
+    where, tls = configuration.settings(ServerSettings), configuration.settings(TlsSettings)
+    numbers = (where.broker_service_port, where.web_service_port, tls.broker_service_port_tls, tls.web_service_port_tls)
+    rows = [(*row, port) for row, port in zip(_PORTS, numbers, strict=True) if port is not None]
+    if not any(key.startswith("brokerServicePort") for key, *_ in rows):
+        raise BadSetting("brokerServicePort and brokerServicePortTls are both empty: clients could not connect")
+    ports = shifted_ports({key: port for key, _, _, port in rows}, count)
+    listeners = configuration.settings(BrokerSettings).advertised_listeners
+    settings = {number: [f"{key}={port}" for key, port in own.items()] for number, own in ports.items()}
+    if any(each.strip() for each in listeners):
+        for number, own in settings.items():
+            own.append(f"advertisedListeners={shifted_listeners(listeners, number)}")
+    fronts = tuple(
+        Front(key, where.bind_address, port, is_web=key.startswith("web"), is_tls=key.endswith("Tls"))
+        for key, _, _, port in rows
+    )
+    urls = {name: f"{scheme}://{host}:{port}" for _, name, scheme, port in rows}
+    return ProcessesPlan(BROKER, {number: tuple(own) for number, own in settings.items()}, fronts, urls)
+
+
+def bookie_plan(configuration: Configuration, count: int) -> ProcessesPlan:
+    """BadSetting, also when there are fewer directories than processes."""
+    server = configuration.settings(BookieServerSettings)
+    front = _front(configuration.settings(BookieWebSettings))
+    named = {"bookiePort": server.bookie_port} | ({} if front is None else {front.key: front.port})
+    settings = {number: [f"{key}={port}" for key, port in own.items()] for number, own in shifted_ports(named, count).items()}
+    directories = configuration.settings(BookieSettings)
+    kinds = (("journalDirectories", directories.journal_directories), ("ledgerDirectories", directories.ledger_directories))
+    for number, own in settings.items():
+        own += [f"{key}={','.join(dealt(key, all_of_them, number, count))}" for key, all_of_them in kinds]
+        if server.bookie_id:
+            own.append(f"bookieId={server.bookie_id}-{number}")
+    urls = {} if front is None else {"metricsUrl": f"{'https' if front.is_tls else 'http'}://{front.host}:{front.port}/metrics"}
+    return ProcessesPlan(
+        BOOKIE, {number: tuple(own) for number, own in settings.items()}, () if front is None else (front,), urls
+    )
+
+
+def _front(web: BookieWebSettings) -> Front | None:
+    if web.http_server_enabled:
+        return Front(
+            "httpServerPort", web.http_server_host, web.http_server_port, is_web=True, is_tls=web.http_server_tls_enable
+        )
+    if web.serves_metrics_alone:
+        key, host, port = "prometheusStatsHttpPort", web.prometheus_stats_http_address, web.prometheus_stats_http_port
+        return Front(key, host, port, is_web=True, is_tls=False)
+    return None

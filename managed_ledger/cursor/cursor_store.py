@@ -16,6 +16,7 @@ from bookkeeper.ledgers import LedgerError, LedgerFenced, LedgerReader, LedgerSt
 from metadata.store import MUST_NOT_EXIST, BadVersion, MetadataError, MetadataStore, NoNode, StoreFull, Versioned
 from ports.clock import Clock
 from ports.logs import line
+from ports.loop.side_by_side import unbroken
 from wire.compressed_metadata import compressed
 
 from ..errors import BrokenMetadata, ManagedLedgerError, ManagedLedgerFenced, MetadataFull, NonRecoverableLedger
@@ -23,7 +24,6 @@ from ..ledgers.sequence import NOWHERE
 from ..meters import CursorMeters
 from ..settings import ManagedLedgerSettings
 from ..skipping import CURSOR_ENTRIES_MAX, Skipping, remedy
-from ..tasks import unbroken
 from . import cursor_ledger
 from .cursor_ledger import CopyFailed, SegmentRead, append_entries, append_save, read_segment, recover_state
 from .holes.segment_save import SavePlan, Segment

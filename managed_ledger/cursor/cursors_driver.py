@@ -7,12 +7,12 @@ import asyncio
 from collections.abc import Callable, Mapping
 
 from metadata.store import Versioned
+from ports.loop.side_by_side import all_tried, unbroken
 from ports.loop.slices import in_slices
 from wire.position import Position
 
 from ..errors import ManagedLedgerError, ManagedLedgerFenced
 from ..surroundings import Surroundings
-from ..tasks import all_tried, unbroken
 from .acknowledgements import Acknowledgements
 from .cursor_driver import DurableCursor, MemoryCursor
 from .cursor_host import CursorHost, before

@@ -8,8 +8,8 @@ import asyncio
 from collections.abc import Callable, Mapping
 
 from managed_ledger.errors import ManagedLedgerError, ManagedLedgerFenced, MetadataFull
-from managed_ledger.tasks import unbroken
 from metadata.store import BadVersion, MetadataError, MetadataStore, StoreFull
+from ports.loop.side_by_side import unbroken
 from wire.compressed_metadata import UNCOMPRESSED, Compression, compressed
 from wire.position import Position
 

@@ -5,7 +5,7 @@ from collections import OrderedDict
 from collections.abc import Sequence
 
 from bookkeeper.ledgers import LedgerError, LedgerReader, LedgerStore
-from managed_ledger.tasks import take_error
+from ports.loop.side_by_side import take_error
 
 HANDLES_MAX = 512
 """Some kilobytes each. Who picks what is due out of a long log reads hundreds of ledgers in turn."""

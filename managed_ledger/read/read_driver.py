@@ -29,7 +29,7 @@ from managed_ledger.cache.places import ReadingPlaces
 from managed_ledger.errors import ManagedLedgerError
 from managed_ledger.meters import LedgerMeters
 from managed_ledger.settings import ManagedLedgerSettings
-from managed_ledger.tasks import take_error
+from ports.loop.side_by_side import take_error
 from wire.picked_runs import Picked, Picks, picked_runs
 from wire.position import Position
 from wire.run import EntryRun

@@ -28,9 +28,9 @@ from metadata.store import (
     StoreClosed,
     StoreUnavailable,
     Versioned,
+    WritesByCommit,
 )
 from metadata.watches import Watches
-from metadata.writes import WritesByCommit
 from metadata.zookeeper.commit_plan import Beliefs, Plan, learn, make_plan, stat_of
 from metadata.zookeeper.requests import (
     Answer,

@@ -16,7 +16,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 from ports.disk.direct_io import UNSUPPORTED, DirectMemory, read_all_direct, read_direct, write_direct
-from ports.disk.disk import Buffer, DiskUsage, File
+from ports.disk.disk import Buffer, File
+from ports.disk.disk_usage import DiskUsage
 from ports.loop.promise import Promise
 from ports.loop.turn import turn_of
 

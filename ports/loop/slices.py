@@ -2,6 +2,10 @@
 
 For every loop over a collection without a bound (topics, partitions, subscriptions, cursors, consumers), also one with `await`
 in it: what is in memory comes without a wait. Counted, not timed, so that a simulation does the same each time.
+
+`aside` runs a long calculation in a thread, and a short one, or one in simulation, at once. It is for pure functions over
+values that nobody changes meanwhile. The thread and the loop share the interpreter: others wait for a few milliseconds at a
+time (`sys.getswitchinterval`), not for the whole calculation.
 """
 
 import asyncio
@@ -46,3 +50,10 @@ def do_in_slices(works: Iterable[Callable[[], object]], then: Callable[[], objec
         then()
     else:
         asyncio.get_running_loop().call_soon(do_in_slices, chain((following,), waiting), then, at_a_time)
+
+
+async def aside(work: Callable[[], T], *, is_long: bool) -> T:
+    """Result or error of the calculation."""
+    if is_long and getattr(asyncio.get_running_loop(), "has_threads", True):
+        return await asyncio.to_thread(work)
+    return work()

@@ -43,7 +43,7 @@ SESSION_SECONDS = 2.0
 METADATA_SECONDS_MAX = 6.0
 """That an operation on the metadata may take."""
 DISK_BYTES = 4 << 30
-"""Enough for the settings to stay as they are (`bookie.disk_space.small_disk`), and others can fill it."""
+"""Enough for the settings to stay as they are (`bookie.disk_space.disk_watch`), and others can fill it."""
 ASKED = "asked by an operator"
 LET_GO_SECONDS = 25.0
 """In which a process that stops has ended all that it had begun: requests outlive their connections, lookups wait for 20 s."""

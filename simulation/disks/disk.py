@@ -23,7 +23,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from ports.disk.disk import DiskUsage
+from ports.disk.disk_usage import DiskUsage
 from simulation.disks.file import SimFile
 from simulation.disks.sectors import SectorFile
 from simulation.world.loop import SimLoop

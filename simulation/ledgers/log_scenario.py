@@ -9,6 +9,7 @@ import asyncio
 import functools
 import itertools
 import random
+from collections.abc import Sequence
 from typing import Any, TextIO
 
 from pyroaring import BitMap
@@ -21,11 +22,12 @@ from managed_ledger.contract import EARLIEST, ManagedLedger
 from managed_ledger.factory import ManagedLedgerFactory
 from managed_ledger.settings import ManagedLedgerSettings
 from metadata.memory import MemoryStore, SharedTree
+from metadata.store import Operation
+from metadata.tree import Applied, Tree
 from simulation.clients.client import SERVER
 from simulation.disks.disk import SimDisk
 from simulation.ledgers.log_leftovers import check_leftovers
 from simulation.ledgers.log_model import BATCH, LogModel
-from simulation.ledgers.traced_tree import COMMIT, TracedTree
 from simulation.world.bounded import bounded
 from simulation.world.clock import SimClock
 from simulation.world.loop import SimLoop
@@ -39,11 +41,27 @@ from wire.run import batch_of
 
 NAME = "public/default/persistent/log"
 CURSORS = ("a", "b")
+COMMIT = "commit"
+"""First word of the trace lines of metadata changes."""
 WRITES = (COMMIT, "write", "sync", "name")
 """How the trace lines of writes begin."""
 STEPS_MAX = 60
 RUN_SECONDS_MAX = 120.0
 READ_BYTES_MAX = 1 << 20
+
+
+class TracedTree(Tree):
+    """Outlives the processes that use it, as a disk does."""
+
+    def __init__(self, trace: Trace) -> None:
+        super().__init__()
+        self._trace = trace
+
+    def apply(self, operations: Sequence[Operation], session: int, now_ms: int) -> Applied:
+        applied = super().apply(operations, session, now_ms)
+        paths = " ".join(f"{type(operation).__name__.lower()} {operation.path}" for operation in operations)
+        self._trace.record("metadata", f"{COMMIT} {paths}")
+        return applied
 
 
 class LogScenario:

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from functools import partial
 
 from bookie.bookie import Bookie
-from bookie.journal.mark import JournalMark
+from bookie.journal.format_v1 import JournalMark
 from bookie.server.listener import BookieListener
 from bookie.server.settings import BookieServerSettings
 from bookie.settings import BookieSettings

@@ -315,7 +315,7 @@ class SimLoop(asyncio.BaseEventLoop):
         self.failure = self.failure or error
 
     has_threads = False
-    """What may be done aside (`ports.loop.aside`) is done at once: the same each time."""
+    """What may be done aside (`ports.loop.slices`) is done at once: the same each time."""
 
     def run_in_executor(self, executor: Any, func: Callable[[*Ts], T], *args: *Ts) -> asyncio.Future[T]:
         raise SimulationFailure(f"a thread was asked for: {func!r}")

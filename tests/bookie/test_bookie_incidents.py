@@ -15,7 +15,7 @@ from bookie.adds.memtable import cost_bytes
 from bookie.bookie import Bookie
 from bookie.errors import JournalDamaged, WrongDirectory
 from bookie.journal.files import file_name
-from bookie.journal.mark import JournalMark
+from bookie.journal.format_v1 import JournalMark
 from bookie.settings import MEGABYTE
 from bookie.storage.files_v1 import decode_checkpoint
 from bookie.storage.storage import CHECKPOINT

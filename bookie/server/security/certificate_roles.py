@@ -7,7 +7,7 @@ import re
 from collections.abc import Mapping
 from typing import Any
 
-from bookie.server.security.exchange import Refused
+from bookie.server.security.guard import Refused
 
 _PART = re.compile(r"([0-9]+):(.*)")
 _ROLES = "0"

@@ -5,14 +5,30 @@ form the connection ends.
 """
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
-from bookie.server.security.exchange import Exchange, Refused
 from wire.bookie.codes import BookieCode
 from wire.bookie.requests import Add, Authenticate, Read, Request
 from wire.bookie.version3 import Version3Answers
 
 EUA = BookieCode.EUA
+
+
+class Refused(Exception):
+    """The peer is not who it must be; the message says why, for the log alone."""
+
+
+class Exchange(Protocol):
+    """Exchange on one connection. `plugin` is the name that both sides' messages carry."""
+
+    plugin: str
+
+    def secured(self, certificate: Mapping[str, Any]) -> bool:
+        """TLS is up; the certificate as `ssl.SSLSocket.getpeercert` gives it, empty when none was asked for. Whether that
+        proves enough; Refused."""
+
+    def heard(self, payload: bytes) -> tuple[bytes, bool]:
+        """The answer to a message, and whether the peer has proved enough now. Refused."""
 
 
 class Verdict(NamedTuple):

@@ -6,8 +6,7 @@ All are gauges, as Apache's text says; `pulsar_delayed_message_index_loaded` cou
 from collections.abc import Sequence
 
 from ...topic.statistics.delayed_stats import IndexMetric
-from .table import Table
-from .text import escaped
+from .text import Table, escaped
 
 
 class IndexTables:

@@ -15,7 +15,7 @@ from starlette.types import Receive, Scope, Send
 from managed_ledger.meters import LedgerMeters
 from ports.loop.slices import in_slices
 
-from ...security.authentication.meters import AuthenticationMeters
+from ...security.authentication.authentication import AuthenticationMeters
 from ...service.broker_service import BrokerService
 from ...service.topic_name import TopicName
 from ...transaction.coordinators import Coordinators

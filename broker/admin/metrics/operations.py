@@ -13,7 +13,7 @@ from ports.metrics.histogram import Histogram
 from ports.metrics.metric_help import head
 
 from ...schema.meters import KINDS, NamespaceCounts, SchemaMeters
-from ...security.authentication.meters import AuthenticationMeters
+from ...security.authentication.authentication import AuthenticationMeters
 from ...service.load.bundle_splits import BundleSplits
 from ...service.load.leader import Moves
 from ...service.load.loads import Usage

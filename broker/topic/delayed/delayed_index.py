@@ -26,10 +26,10 @@ from broker.dispatchers.delays.delay_buckets import (
 from broker.dispatchers.settings import DispatcherSettings
 from managed_ledger.contract import ManagedCursor, ManagedLedger, ManagedLedgerError
 from managed_ledger.cursor.properties import apache_bucket_key, bucket_key, bucket_ledgers
-from managed_ledger.tasks import unbroken
 from ports.allocator import give_back_free_memory
 from ports.logs import line
 from ports.loop.owner import tell
+from ports.loop.side_by_side import unbroken
 
 from ..dispatch.dispatch_driver import DispatchDriver
 from ..dispatch.dispatch_ports import ReadPlace

@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from cli.admin.commands.bodies import post, put
 from cli.admin.context import CommandFailed, Context
+from cli.admin.request import post, put
 
 _FIELDS = {
     "serviceUrl": "url",

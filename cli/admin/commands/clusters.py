@@ -6,10 +6,9 @@ from typing import Any
 from urllib.parse import quote
 
 from cli.admin.arguments import WrongUsage
-from cli.admin.commands.bodies import delete as deletion
-from cli.admin.commands.bodies import get, post, put
 from cli.admin.context import CommandFailed, Context
-from cli.admin.request import ADMIN, DOMAINS, Request, namespace_name
+from cli.admin.request import ADMIN, DOMAINS, Request, get, namespace_name, post, put
+from cli.admin.request import delete as deletion
 
 MINUTE_MS = 60_000
 EMPTY_POLICIES: dict[str, Any] = {

@@ -4,9 +4,8 @@ import time
 from collections.abc import Mapping
 from typing import Any
 
-from cli.admin.commands.bodies import get, put
 from cli.admin.context import CommandFailed, Context
-from cli.admin.request import topic_name
+from cli.admin.request import get, put, topic_name
 
 POLL_SECONDS = 1.0
 

@@ -6,12 +6,11 @@ from datetime import datetime
 from typing import NamedTuple
 from urllib.parse import quote
 
-from cli.admin.commands.bodies import get
 from cli.admin.commands.single_messages import messages_of_batch
 from cli.admin.context import CommandFailed, Context
 from cli.admin.http import Answer, Refused
 from cli.admin.output import GAP, dump
-from cli.admin.request import topic_name
+from cli.admin.request import get, topic_name
 
 RULE = "-" * 73
 BATCH_MESSAGES, BATCH_BYTES = "x-pulsar-num-batch-message", "x-pulsar-batch-size"

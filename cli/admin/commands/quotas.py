@@ -1,9 +1,8 @@
 """Backlog quotas: of a namespace, or of a topic; by size or by age of the oldest message."""
 
 from cli.admin.arguments import WrongUsage
-from cli.admin.commands.bodies import post
 from cli.admin.context import Context
-from cli.admin.request import namespace_name, topic_name
+from cli.admin.request import namespace_name, post, topic_name
 
 POLICIES = ("producer_request_hold", "producer_exception", "consumer_backlog_eviction")
 NEEDS = {"destination_storage": ("limit", "size"), "message_age": ("limitTime", "time")}

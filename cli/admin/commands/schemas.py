@@ -5,11 +5,10 @@ from pathlib import Path
 from typing import Any
 
 from cli.admin.arguments import WrongUsage
-from cli.admin.commands.bodies import get as asked
-from cli.admin.commands.bodies import post
 from cli.admin.context import CommandFailed, Context
 from cli.admin.output import pretty
-from cli.admin.request import topic_name
+from cli.admin.request import get as asked
+from cli.admin.request import post, topic_name
 
 
 def _path(context: Context) -> str:

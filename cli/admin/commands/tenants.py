@@ -2,8 +2,8 @@
 
 from urllib.parse import quote
 
-from cli.admin.commands.bodies import get, post, put
 from cli.admin.context import Context
+from cli.admin.request import get, post, put
 
 
 def create(context: Context) -> None:

@@ -7,12 +7,11 @@ from typing import Any
 from urllib.parse import quote
 
 from cli.admin.arguments import WrongUsage
-from cli.admin.commands.bodies import delete as deletion
-from cli.admin.commands.bodies import get
 from cli.admin.context import CommandFailed, Context
 from cli.admin.http import Refused
 from cli.admin.output import GAP, lines, plain
-from cli.admin.request import DOMAINS, Request, TopicName, namespace_name, topic_name
+from cli.admin.request import DOMAINS, Request, TopicName, get, namespace_name, topic_name
+from cli.admin.request import delete as deletion
 
 
 def list_topics(context: Context) -> None:

@@ -8,11 +8,10 @@ from typing import Any
 from urllib.parse import quote
 
 from cli.admin.arguments import WrongUsage
-from cli.admin.commands.bodies import delete, get, post, put
 from cli.admin.commands.message_ids import message_id, reset_to
 from cli.admin.context import CommandFailed, Context
 from cli.admin.output import plain, pretty
-from cli.admin.request import ADMIN, Request, topic_name
+from cli.admin.request import ADMIN, Request, delete, get, post, put, topic_name
 
 SHADOW_SOURCE = "PULSAR.SHADOW_SOURCE"
 MANY_PARTITIONS = "application/vnd.partitioned-topic-metadata+json"

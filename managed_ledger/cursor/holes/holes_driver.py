@@ -10,11 +10,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 from ports.logs import line
+from ports.loop.side_by_side import unbroken
 from wire.position import Position
 
 from ...errors import ManagedLedgerError
 from ...settings import ManagedLedgerSettings
-from ...tasks import unbroken
 from ..acknowledgements import Acknowledgements
 from ..cursor_ledger import CopyFailed, SegmentRead
 from ..cursor_store import CursorLedgerFailed, CursorStore

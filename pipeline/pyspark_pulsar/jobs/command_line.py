@@ -15,16 +15,14 @@ from typing import Any
 from .. import VERSION, decoder
 from ..errors import PipelineError, WrongOption
 from . import audit
+from .arguments import SuggestingParser, pairs
 from .copies import replay
 from .letters import dead_letters
-from .name_values import pairs
 from .on_spark import land, reconcile
 from .on_spark.interruptible import Interruption
-from .on_spark.java import check_java
-from .on_spark.spark_errors import reason
+from .on_spark.spark_errors import check_java, reason
 from .progress import Progress
 from .report import Report, write
-from .suggesting_parser import SuggestingParser
 
 _FINE, _FOUND, _FAILED, _INTERRUPTED = 0, 1, 2, 130
 _SPARKS = {

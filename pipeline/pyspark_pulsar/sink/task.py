@@ -22,9 +22,8 @@ from .commits.commit_records import Opened, Written
 from .commits.transactions import HasEnded, TransactionClient, coordinators
 from .entries import Stamp, TxnId
 from .errors import BatchChanged
-from .frame_check import encoder_of
+from .frame_check import encoder_of, usual
 from .frame_rows import outgoing, topics_in
-from .frame_types import usual
 from .messages import OutgoingRows
 from .options import AT_LEAST_ONCE, DEDUPLICATION, TRANSACTIONS, SinkOptions
 from .publisher import Producing, Publisher

@@ -8,7 +8,7 @@ from contextlib import suppress
 import pytest
 
 from bookie.bookie import Bookie
-from bookie.disk_space.small_disk import fitted
+from bookie.disk_space.disk_watch import fitted
 from bookie.journal.files import file_name
 from bookie.settings import BookieSettings
 from tests.bookie.machines import SMALL, Machine, on_machine

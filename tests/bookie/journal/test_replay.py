@@ -8,8 +8,7 @@ import pytest
 
 from bookie.errors import JournalDamaged
 from bookie.journal.files import file_name
-from bookie.journal.format_v1 import FRAME_MAGIC
-from bookie.journal.mark import JournalMark
+from bookie.journal.format_v1 import FRAME_MAGIC, JournalMark
 from bookie.storage.files_v1 import encode_checkpoint
 from bookie.storage.storage import CHECKPOINT
 from simulation.disks.sectors import SECTOR_BYTES

@@ -9,8 +9,7 @@ import pytest
 from bookie.bookie import Bookie
 from bookie.disk_space.health import FORCED
 from bookkeeper.ledger_end.ledger_recovery import recover_ledger
-from bookkeeper.ledger_metadata.codec import LedgerMetadata, LedgerState, Segment, encode_ledger_metadata
-from bookkeeper.ledger_metadata.passwords import master_key
+from bookkeeper.ledger_metadata.codec import LedgerMetadata, LedgerState, Segment, encode_ledger_metadata, master_key
 from bookkeeper.ledger_metadata.paths import ledger_path
 from bookkeeper.ledger_metadata.registry import LedgerRegistry, RegisteredLedger
 from bookkeeper.ledgers import LedgerError
@@ -20,7 +19,7 @@ from bookkeeper.placement.rack_placement import AnyPlace
 from bookkeeper.ports import BookieClient
 from bookkeeper.write.quorum_tracker import Quorum
 from cli.bookie.integrity import DataIntegrity
-from cli.bookie.ledgers import ledgers_of_bookie
+from cli.bookie.places import ledgers_of_bookie
 from cli.bookie.replicas import BookieReplicas
 from metadata.memory import MemoryStore
 from simulation.disks.disk import SimDisk

@@ -7,8 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from bookie.journal import format_v1 as journal_form
-from bookie.journal.format_v1 import LedgerFenced, MasterKeySet, Record
-from bookie.journal.mark import JournalMark
+from bookie.journal.format_v1 import JournalMark, LedgerFenced, MasterKeySet, Record
 from bookie.ledgers import LedgerState
 from bookie.storage import files_v1
 from bookie.storage.block_v1 import BLOCK_BYTES_MAX, DamagedBlock, block_size, decode_block, encode_block, plan_blocks

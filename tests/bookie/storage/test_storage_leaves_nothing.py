@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from bookie.adds.memtable import Memtable
+from bookie.journal.format_v1 import JournalMark
 from bookie.journal.journal import Journal
-from bookie.journal.mark import JournalMark
 from bookie.storage.log_file import LogFile, new_log
 from bookie.storage.storage import Flush, LedgerStorage
 from bookie.upkeep.compaction import Compaction

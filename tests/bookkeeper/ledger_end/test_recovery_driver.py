@@ -11,8 +11,8 @@ from bookkeeper.ledger_metadata.codec import (
     Segment,
     decode_ledger_metadata,
     encode_ledger_metadata,
+    master_key,
 )
-from bookkeeper.ledger_metadata.passwords import master_key
 from bookkeeper.ledger_metadata.paths import ledger_path
 from bookkeeper.ledgers import LedgerError, LedgerFenced, LedgerUnreadable, LedgerWriter, NoSuchLedger
 from metadata.store import Put

@@ -13,9 +13,9 @@ from bookkeeper.ledger_metadata.codec import (
     Segment,
     decode_ledger_metadata,
     encode_ledger_metadata,
+    master_key,
 )
 from bookkeeper.ledger_metadata.ledger_ids import LedgerIds
-from bookkeeper.ledger_metadata.passwords import master_key
 from bookkeeper.ledger_metadata.paths import ledger_path, parents_of
 from bookkeeper.ledger_metadata.registry import LedgerRegistry
 from bookkeeper.ledgers import LedgerError

@@ -10,7 +10,7 @@ import pytest
 from bookkeeper.ledgers import LedgerWriter
 from broker.compaction.compacted_topic import COMPACTION_CURSOR, LEDGER_PROPERTY
 from broker.topic.statistics.compaction_stats import CompactionState
-from managed_ledger.tasks import unbroken
+from ports.loop.side_by_side import unbroken
 from tests.broker.compaction.compaction_world import CompactedWorld, newest
 from tests.broker.compaction.messages import single
 from tests.broker.topic.topic_world import run

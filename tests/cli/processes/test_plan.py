@@ -3,9 +3,16 @@
 import pytest
 
 from cli.configuration.loading import load_configuration
-from cli.processes.bookie_plan import bookie_plan
-from cli.processes.broker_plan import broker_plan
-from cli.processes.plan import PROCESSES_MAX, Front, ProcessesPlan, checked_count, dealt, shifted_ports
+from cli.processes.plan import (
+    PROCESSES_MAX,
+    Front,
+    ProcessesPlan,
+    bookie_plan,
+    broker_plan,
+    checked_count,
+    dealt,
+    shifted_ports,
+)
 from ports.settings import BadSetting
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from bookkeeper.client import BookKeeper
-from bookkeeper.ledger_metadata.passwords import master_key
+from bookkeeper.ledger_metadata.codec import master_key
 from bookkeeper.ledgers import LedgerError, LedgerUnreadable, LedgerWriter
 from bookkeeper.network.network_bookies import NetworkBookies
 from bookkeeper.settings import BookKeeperSettings

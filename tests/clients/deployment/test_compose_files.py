@@ -10,7 +10,7 @@ from pathlib import Path
 
 import yaml
 
-from cli.configuration.environment import PREFIX, environment_settings
+from cli.configuration.loading import PREFIX, environment_settings
 from tests.certificates import need_openssl
 from tests.clients.deployment.compose_file import (
     COMPOSE,

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 import pytest
 import yaml
 
-from cli.configuration.environment import PREFIX, environment_settings
+from cli.configuration.loading import PREFIX, environment_settings
 from cli.version import VERSION
 from tests.toolchain import BUILD, FETCH_SECONDS_MAX, ROOT, off_the_clock, run_tool
 

@@ -18,8 +18,8 @@ from pipeline.pyspark_pulsar.decode.arrow_columns import batch_of
 from pipeline.pyspark_pulsar.decode.rows import rows_of
 from pipeline.pyspark_pulsar.sink.entries import COMPRESSIONS, Entry, Limits, Stamp, TxnId, entries_of
 from pipeline.pyspark_pulsar.sink.errors import WrongFrame
+from pipeline.pyspark_pulsar.sink.frame_check import usual
 from pipeline.pyspark_pulsar.sink.frame_rows import check_columns, outgoing
-from pipeline.pyspark_pulsar.sink.frame_types import usual
 from pipeline.pyspark_pulsar.sink.messages import encoded, encoded_messages, wire_keys
 from pipeline.pyspark_pulsar.sink.routing import java_string_hash, murmur3, partitions_of
 from pipeline.pyspark_pulsar.sink.values.pieces import sizes_of

@@ -1,11 +1,15 @@
 """Long work in slices: all of it is done, in order, and others have their turn between."""
 
 import asyncio
+import threading
 from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any
 
-from ports.loop.slices import do_in_slices, in_slices
+import pytest
+
+from ports.loop.slices import aside, do_in_slices, in_slices
+from tests.simulation.worlds import run
 
 
 def turns_of_others_during(work: Callable[[], Coroutine[Any, Any, None]]) -> int:
@@ -66,3 +70,26 @@ def test_a_single_slice_ends_at_once() -> None:
         return done
 
     assert asyncio.run(run()) == ["one", "end"]
+
+
+@pytest.mark.parametrize("is_long", [False, True])
+def test_a_long_calculation_is_done_in_another_thread(is_long: bool) -> None:
+    async def scenario() -> bool:
+        return await aside(threading.current_thread, is_long=is_long) is threading.current_thread()
+
+    assert asyncio.run(scenario()) is not is_long
+
+
+def test_in_simulation_it_is_done_at_once() -> None:
+    async def scenario() -> None:
+        assert await aside(threading.current_thread, is_long=True) is threading.current_thread()
+
+    run(lambda _: scenario())
+
+
+def test_what_it_raises_is_raised() -> None:
+    async def scenario() -> None:
+        with pytest.raises(ValueError, match="invalid literal"):
+            await aside(lambda: int("x"), is_long=True)
+
+    asyncio.run(scenario())

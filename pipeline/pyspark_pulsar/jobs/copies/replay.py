@@ -22,7 +22,7 @@ from ...sink.frame_rows import outgoing
 from ...sink.options import SinkOptions, parse_sink_options
 from ...sink.topics import check_deduplicates, partition_count
 from ...sink.values.value_column import value_encoder
-from ..name_values import pairs
+from ..arguments import pairs
 from ..progress import Progress
 from ..report import Report, Table
 from .ledger_copy import LedgerCopy, newest_known, producer_name

@@ -13,9 +13,9 @@ from ...holes import Unacknowledged
 from ...names import full_name
 from ...options import SourceOptions, parse_options
 from ...sink.options import AT_LEAST_ONCE, DEDUPLICATION, parse_sink_options
+from ..arguments import pairs
 from ..copies.replay import shared_options
 from ..copies.topic_spans import batches_of_range, refuse_other_rows, spans_of
-from ..name_values import pairs
 from ..progress import Progress
 from ..report import Report, Table
 from .held_letters import is_there, left

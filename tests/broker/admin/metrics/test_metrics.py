@@ -8,8 +8,7 @@ from dataclasses import replace
 import pytest
 
 from broker.admin.metrics.metrics import MetricsRoutes
-from broker.admin.metrics.table import ROWS_LET_GO, Table
-from broker.admin.metrics.text import labels
+from broker.admin.metrics.text import ROWS_LET_GO, Table, labels
 from broker.metrics_settings import MetricsSettings
 from broker.topic.contract import SubscriptionType
 from managed_ledger.meters import CursorFacts, CursorMeters, LedgerMeters, SharedMeters, Writes

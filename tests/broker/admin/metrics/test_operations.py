@@ -15,7 +15,7 @@ from broker.admin.metrics.operations import (
 )
 from broker.policies.policies import QuotaType
 from broker.schema.values import SchemaData, SchemaRefused, SchemaType, Strategy
-from broker.security.authentication.meters import AuthenticationMeters
+from broker.security.authentication.authentication import AuthenticationMeters
 from broker.security.authentication.principals import AuthenticationRefused, Principal
 from broker.service.load.leader import Moves
 from broker.service.load.loads import Usage

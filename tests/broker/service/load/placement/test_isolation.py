@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.service.load.loads import BrokerLoad, BundleStats, Usage
-from broker.service.load.placement.affinity import namespace_counts, spread
 from broker.service.load.placement.isolation import (
     InvalidPolicy,
     IsolationPolicies,
@@ -19,7 +18,7 @@ from broker.service.load.placement.isolation import (
     policy_document,
     to_unload,
 )
-from broker.service.load.placement.rules import PlacementRules
+from broker.service.load.placement.rules import PlacementRules, namespace_counts, spread
 from broker.service.load.shedding import ThresholdRule, TransferRule, by_threshold, by_transfer
 from metadata.store import MetadataError
 

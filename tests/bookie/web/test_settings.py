@@ -11,8 +11,7 @@ from starlette.routing import Route
 
 from bookie.server.security.settings import TLS_FACTORY, BookieSecuritySettings
 from bookie.web.app import app_of, port_of, serve_bookie_web
-from bookie.web.settings import BookieWebSettings
-from bookie.web.tls import web_tls
+from bookie.web.settings import BookieWebSettings, web_tls
 from ports.network.tls import BadTls
 from tests.certificates import Authority, Identity, need_openssl, trusting
 

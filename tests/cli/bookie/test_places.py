@@ -6,7 +6,7 @@ import pytest
 
 from bookkeeper.ledger_metadata.codec import LedgerMetadata, Segment, encode_ledger_metadata
 from bookkeeper.ledger_metadata.layouts import FLAT, HIERARCHICAL, LedgerLayout
-from cli.bookie.ledgers import ledgers_of_bookie
+from cli.bookie.places import ledgers_of_bookie
 from metadata.memory import MemoryStore
 from metadata.store import MetadataError
 from ports.clock import RealClock

@@ -1,9 +1,12 @@
-"""Parser that names the job or option that a wrong word is near to."""
+"""Arguments of the jobs' command line: a parser that names the word which a wrong one is near to, and NAME=VALUE options."""
 
 import argparse
 import difflib
 import re
+from collections.abc import Sequence
 from typing import NoReturn
+
+from ..errors import WrongOption
 
 _INVALID = re.compile(r"invalid choice: '([^']*)'")
 _UNKNOWN = re.compile(r"unrecognized arguments: (-[^\s=]*)")
@@ -23,3 +26,14 @@ class SuggestingParser(argparse.ArgumentParser):
         found = _INVALID.search(message) or _UNKNOWN.search(message)
         near = difflib.get_close_matches(found[1], known, n=1) if found else []
         super().error(f"{message}. Did you mean '{near[0]}'?" if near else message)
+
+
+def pairs(option: str, texts: Sequence[str]) -> dict[str, str]:
+    """Values by name; the last one counts. WrongOption."""
+    found = {}
+    for each in texts:
+        name, sign, value = each.partition("=")
+        if not sign or not name.strip():
+            raise WrongOption(f"{option} {each}: expected NAME=VALUE")
+        found[name.strip()] = value
+    return found
