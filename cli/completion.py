@@ -4,7 +4,6 @@
 """
 
 import argparse
-import importlib
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -52,7 +51,7 @@ def admin_tree() -> Tree:
         if group.hidden:
             continue
         tree[""].append(group.name)
-        commands = [each for each in importlib.import_module(f"cli.admin.tables.{group.module}").COMMANDS if not each.hidden]
+        commands = [each for each in group.commands() if not each.hidden]
         tree[group.name] = [command.name for command in commands]
         for command in commands:
             tree[f"{group.name} {command.name}"] = [name for option in options(command) for name in option.names]

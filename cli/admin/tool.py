@@ -108,7 +108,7 @@ def _own_words(words: Sequence[str]) -> int:
 
 def _in_group(own: Mapping[str, Any], group: Group, words: Sequence[str], at: int) -> _Call:
     commands: dict[str, Command] = {}
-    for command in importlib.import_module(f"cli.admin.tables.{group.module}").COMMANDS:
+    for command in group.commands():
         commands |= dict.fromkeys((command.name, *command.aliases), command)
     usage = group_usage(group, commands)
     if at == len(words):

@@ -17,7 +17,7 @@ APACHE = json.loads((Path(__file__).parents[1] / "apache" / "commands.json").rea
 def commands() -> dict[str, Command]:
     found = {}
     for group in GROUPS.values():
-        for command in importlib.import_module(f"cli.admin.tables.{group.module}").COMMANDS:
+        for command in group.commands():
             found[f"{group.name} {command.name}"] = command
     return found
 

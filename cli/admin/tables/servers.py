@@ -1,8 +1,8 @@
-"""Brokers and their dynamic configuration."""
+"""Servers: brokers, their figures, bookies with their racks, and proxies."""
 
 from cli.admin.table import Command
 
-COMMANDS = (
+BROKERS = (
     Command("list", "CLUSTER", "GET brokers/{cluster}", output="lines"),
     Command("leader-broker", request="GET brokers/leaderBroker", output="json"),
     Command("namespaces", "CLUSTER -u/--url!", "GET brokers/{cluster}/{url}/ownedNamespaces", output="ownership"),
@@ -24,4 +24,27 @@ COMMANDS = (
         "&forcedTerminateTopic={forced-terminate-topic}",
         output="says:Successfully shutdown broker gracefully",
     ),
+)
+BROKER_STATS = (
+    Command("monitoring-metrics", "-i/--indent", "GET broker-stats/metrics", output="gson-each"),
+    Command("mbeans", "-i/--indent", "GET broker-stats/mbeans", output="gson"),
+    Command("topics", "-i/--indent", "GET broker-stats/topics", output="gson", aliases=("destinations",)),
+    Command("allocator-stats", "ALLOCATOR", "GET broker-stats/allocator-stats/{allocator}", output="json"),
+    Command("load-report", request="GET broker-stats/load-report", output="json"),
+)
+BOOKIES = (
+    Command("racks-placement", request="GET bookies/racks-info", output="json"),
+    Command("list-bookies", request="GET bookies/all", output="json"),
+    Command("get-bookie-rack", "-b/--bookie!", "GET bookies/racks-info/{bookie}", output="json"),
+    Command("delete-bookie-rack", "-b/--bookie!", "DELETE bookies/racks-info/{bookie}"),
+    Command(
+        "set-bookie-rack",
+        "-g/--group:string=default -b/--bookie! -r/--rack! -hn/--hostname:string",
+        "POST bookies/racks-info/{bookie}?group={group}",
+        body={"rack": "{rack}", "hostname": "{hostname}"},
+    ),
+)
+PROXY_STATS = (
+    Command("connections", "-i/--indent", "GET /proxy-stats/connections", output="json"),
+    Command("topics", "-i/--indent", "GET /proxy-stats/topics", output="json"),
 )

@@ -1,8 +1,8 @@
-"""The old names of commands on persistent topics."""
+"""The old names of commands on topics: `persistent` and `non-persistent`."""
 
 from cli.admin.table import Command
 
-COMMANDS = (
+PERSISTENT = (
     Command("list", "NAMESPACE", run="topic_lists:list_topics"),
     Command("list-partitioned-topics", "NAMESPACE", run="topic_lists:list_partitioned"),
     Command("permissions", "TOPIC", "GET {topic}/permissions", output="map"),
@@ -71,4 +71,15 @@ COMMANDS = (
     Command("terminate", "TOPIC", run="topics:terminate"),
     Command("compact", "TOPIC", "PUT {topic}/compaction", output="says:Topic compaction requested for {topic}"),
     Command("compaction-status", "TOPIC -w/--wait-complete", run="long_running:compaction_status"),
+)
+NON_PERSISTENT = (
+    Command(
+        "create-partitioned-topic", "TOPIC -p/--partitions:int!", "PUT {non-persistent-topic}/partitions", body="{partitions}"
+    ),
+    Command("lookup", "TOPIC", "GET /lookup/v2/topic/{topic}", output="field:brokerUrl"),
+    Command("stats", "TOPIC", "GET {non-persistent-topic}/stats", output="json"),
+    Command("stats-internal", "TOPIC", "GET {non-persistent-topic}/internalStats", output="json"),
+    Command("get-partitioned-topic-metadata", "TOPIC", "GET {non-persistent-topic}/partitions", output="json"),
+    Command("list", "NAMESPACE", "GET non-persistent/{namespace}", output="lines"),
+    Command("list-in-bundle", "NAMESPACE -b/--bundle!", "GET non-persistent/{namespace}/{bundle}", output="lines"),
 )
