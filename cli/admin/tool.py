@@ -108,8 +108,8 @@ def _own_words(words: Sequence[str]) -> int:
 
 def _in_group(own: Mapping[str, Any], group: Group, words: Sequence[str], at: int) -> _Call:
     commands: dict[str, Command] = {}
-    for command in group.commands():
-        commands |= dict.fromkeys((command.name, *command.aliases), command)
+    for each in group.commands():
+        commands |= dict.fromkeys((each.name, *each.aliases), each)
     usage = group_usage(group, commands)
     if at == len(words):
         raise Finished(f"Missing required subcommand\n{usage}", 1)

@@ -1,4 +1,4 @@
-"""Clusters and namespaces: the commands that ask more than once, or whose request depends on what is given."""
+"""Clusters, tenants and namespaces: the commands that ask more than once, or whose request depends on what is given."""
 
 import json
 import sys
@@ -7,7 +7,7 @@ from urllib.parse import quote
 
 from cli.admin.arguments import WrongUsage
 from cli.admin.context import CommandFailed, Context
-from cli.admin.request import ADMIN, DOMAINS, Request, get, namespace_name, post, put
+from cli.admin.request import ADMIN, DOMAINS, Request, get, namespace_name, post, put, topic_name
 from cli.admin.request import delete as deletion
 
 MINUTE_MS = 60_000
@@ -15,6 +15,8 @@ EMPTY_POLICIES: dict[str, Any] = {
     "auth_policies": {"namespace_auth": {}, "destination_auth": {}, "subscription_auth_roles": {}},
     "replication_clusters": [],
 }
+_QUOTA_POLICIES = ("producer_request_hold", "producer_exception", "consumer_backlog_eviction")
+_QUOTA_LIMITS = {"destination_storage": ("limit", "size"), "message_age": ("limitTime", "time")}
 
 
 def list_clusters(context: Context) -> None:
@@ -143,3 +145,48 @@ def set_schema_autoupdate_strategy(context: Context) -> None:
     if name not in _STRATEGIES:
         raise WrongUsage(f"Unknown strategy '{name}', possible values: {', '.join(_STRATEGIES)}")
     context.ask(put(f"{_namespace(context)}/schemaAutoUpdateCompatibilityStrategy", _STRATEGIES[name]))
+
+
+def create_tenant(context: Context) -> None:
+    """Creates the tenant, in every cluster where none is given."""
+    values = context.values
+    clusters = values.get("allowed-clusters") or context.ask(get("clusters"))
+    body = {"adminRoles": values.get("admin-roles") or [], "allowedClusters": clusters}
+    context.ask(put(f"tenants/{quote(values['tenant'], safe='')}", body))
+
+
+def update_tenant(context: Context) -> None:
+    """Updates the tenant; an option that is not given keeps its value."""
+    values = context.values
+    path = f"tenants/{quote(values['tenant'], safe='')}"
+    roles, clusters = values.get("admin-roles"), values.get("allowed-clusters")
+    if roles is None or clusters is None:
+        before = context.ask(get(path)) or {}
+        roles = before.get("adminRoles", []) if roles is None else roles
+        clusters = before.get("allowedClusters", []) if clusters is None else clusters
+    context.ask(post(path, {"adminRoles": roles, "allowedClusters": clusters}))
+
+
+def set_namespace_backlog_quota(context: Context) -> None:
+    _set_backlog_quota(context, f"namespaces/{namespace_name(context.values['namespace'])}", "")
+
+
+def set_topic_backlog_quota(context: Context) -> None:
+    _set_backlog_quota(
+        context, topic_name(context.values["topic"]).path, "&isGlobal=true" if context.values.get("global") else ""
+    )
+
+
+def _set_backlog_quota(context: Context, path: str, query: str) -> None:
+    values = context.values
+    policy, kind = values["policy"], values["type"]
+    if policy not in _QUOTA_POLICIES:
+        raise WrongUsage(f"Invalid retention policy type '{policy}'. Valid options are: [{', '.join(_QUOTA_POLICIES)}]")
+    if kind not in _QUOTA_LIMITS:
+        raise WrongUsage(f"Invalid backlog quota type '{kind}'. Valid options are: [{', '.join(_QUOTA_LIMITS)}]")
+    key, what = _QUOTA_LIMITS[kind]
+    if key not in values:
+        raise WrongUsage(f"Quota type of '{kind}' needs a {what} limit")
+    size, seconds = (values[key], -1) if key == "limit" else (-1, values[key])
+    body = {"limit": size, "limitSize": size, "limitTime": seconds, "policy": policy}
+    context.ask(post(f"{path}/backlogQuota?backlogQuotaType={kind}{query}", body))

@@ -7,7 +7,7 @@ COMMANDS = (
     Command(
         "set-backlog-quota",
         "NAMESPACE -l/--limit:bytes -lt/--limitTime:seconds -p/--policy! -t/--type:string=destination_storage",
-        run="quotas:of_namespace",
+        run="clusters:set_namespace_backlog_quota",
     ),
     Command(
         "remove-backlog-quota",

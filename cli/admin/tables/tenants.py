@@ -5,8 +5,8 @@ from cli.admin.table import Command
 TENANTS = (
     Command("list", request="GET tenants", output="lines"),
     Command("get", "TENANT", "GET tenants/{tenant}", output="json"),
-    Command("create", "TENANT --admin-roles/-r:list --allowed-clusters/-c:list", run="tenants:create"),
-    Command("update", "TENANT --admin-roles/-r:list --allowed-clusters/-c:list", run="tenants:update"),
+    Command("create", "TENANT --admin-roles/-r:list --allowed-clusters/-c:list", run="clusters:create_tenant"),
+    Command("update", "TENANT --admin-roles/-r:list --allowed-clusters/-c:list", run="clusters:update_tenant"),
     Command("delete", "TENANT -f/--force", "DELETE tenants/{tenant}?force={force}"),
 )
 RESOURCE_GROUPS = (

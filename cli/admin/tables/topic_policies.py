@@ -52,7 +52,7 @@ _OTHERS = (
     Command(
         "set-backlog-quota",
         "TOPIC -l/--limit:bytes -lt/--limitTime:seconds -p/--policy! -t/--type:string=destination_storage --global/-g",
-        run="quotas:of_topic",
+        run="clusters:set_topic_backlog_quota",
     ),
     Command(
         "remove-backlog-quota",

@@ -13,7 +13,7 @@ COMMANDS = (
     Command(
         "set-backlog-quota",
         "TOPIC -l/--limit:bytes -lt/--limitTime:seconds -p/--policy! -t/--type:string=destination_storage",
-        run="quotas:of_topic",
+        run="clusters:set_topic_backlog_quota",
         hidden=True,
     ),
     Command(

@@ -63,7 +63,7 @@ class Attempt:
         assert self._wrote.wait(60)
 
     def go_on(self, seconds_max: float | None = None) -> TaskResult:
-        """Its result; TimeoutError where it does not end within the time."""
+        """Result of the attempt; TimeoutError where it does not end within the time."""
         self._goes_on.set()
         self._workers.shutdown(wait=False)
         return self._result.result(seconds_max)
