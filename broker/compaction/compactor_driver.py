@@ -59,36 +59,40 @@ class Compacted:
     table_bytes: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class CompactionSource:
+    """Topic to compact. `sifted` gives the entries of a run to leave out (aborted transactions); `end` where to stop."""
+
+    name: str
+    partition: int
+    log: ManagedLedger
+    end: Callable[[], Position]
+    sifted: Callable[[EntryRun], Portion]
+
+
 class Compactor:
-    """Compactor of one topic. `sifted` gives the entries of a run to leave out (aborted transactions); `end` where to stop."""
+    """Compactor of one topic."""
 
     def __init__(
         self,
-        name: str,
-        partition: int,
-        log: ManagedLedger,
+        source: CompactionSource,
         ledgers: LedgerStore,
         compacted: CompactedTopic,
+        meter: CompactionMeter,
         *,
         retains_null_key: bool,
-        meter: CompactionMeter,
-        end: Callable[[], Position],
-        sifted: Callable[[EntryRun], Portion],
     ) -> None:
-        self._name = name
-        self._partition = partition
-        self._log = log
+        self._source = source
+        self._name, self._log = source.name, source.log
         self._ledgers = ledgers
         self._compacted = compacted
         self._retains_null_key = retains_null_key
         self._meter = meter
-        self._end = end
-        self._sifted = sifted
 
     async def run(self, cursor: ManagedCursor) -> Compacted:
         """LedgerError, ManagedLedgerError, ValueError: nothing has changed, or (never in part) everything has."""
         await self.tidy(cursor)
-        horizon, end = self._compacted.horizon, self._end()
+        horizon, end = self._compacted.horizon, self._source.end()
         if end.entry_id < 0 or (horizon is not None and end <= horizon) or end < self._log.first_position():
             return Compacted(None, horizon)
         if horizon is None and cursor.mark_delete >= end:
@@ -157,12 +161,12 @@ class Compactor:
             if run.ledger_id == end.ledger_id and run.last_entry_id > end.entry_id:
                 run = run.entries(run.first_entry_id, end.entry_id - run.first_entry_id + 1)
             self._meter.read(run.payload_bytes)
-            yield self._sifted(run)
+            yield self._source.sifted(run)
             await asyncio.sleep(0)  # entries in memory come without a wait, and other tasks have to run too
             position = log.next_position(Position(run.ledger_id, run.last_entry_id))
 
     async def _write(self, writer: LedgerWriter, newest: Newest, end: Position) -> None:
-        kept = Kept(newest, self._partition, self._log.header_bytes)
+        kept = Kept(newest, self._source.partition, self._log.header_bytes)
         under_way: deque[asyncio.Future[EntryRun]] = deque()
         try:
             async for portion in self._portions(end):
@@ -205,8 +209,8 @@ class Compactor:
     def _custom_metadata(self, end: Position) -> Mapping[str, bytes]:
         """Apache: LedgerMetadataUtils.buildMetadataForCompactedLedger."""
         last = MessageIdData(ledger_id=end.ledger_id, entry_id=end.entry_id)
-        if self._partition >= 0:
-            last.partition = self._partition
+        if self._source.partition >= 0:
+            last.partition = self._source.partition
         return {
             "application": b"pulsar",
             "component": b"compacted-ledger",

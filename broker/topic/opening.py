@@ -12,6 +12,7 @@ from .contract import OpenTopic, Topic
 from .errors import broker_error
 from .limits.broker_limits import BrokerLimits
 from .non_persistent.opening import NonPersistentTopics
+from .surroundings import TopicSurroundings
 from .topic import PersistentTopic
 from .transactions.snapshot_store import SnapshotStore
 
@@ -38,30 +39,16 @@ class PersistentTopics:
     ) -> None:
         self.snapshots_of: SnapshotsOf = no_snapshots
         """Set by the composition before the first topic is opened."""
-        self._takes_transactions = takes_transactions
         self._ledgers = ledgers
-        self._settings = settings
-        self._dispatcher_settings = dispatcher_settings
-        self._clock = clock
-        self.limits = BrokerLimits(settings)
+        self.limits = limits = BrokerLimits(settings)
+        self._around = TopicSurroundings(settings, dispatcher_settings, clock, limits, ledgers, takes_transactions)
 
     async def __call__(self, name: str, managed_ledger_name: str, partition_index: int, *, create: bool) -> PersistentTopic:
         try:
             ledger = await self._ledgers.open(managed_ledger_name, create=create)
         except ManagedLedgerError as error:
             raise broker_error(error) from error
-        topic = PersistentTopic(
-            name,
-            ledger,
-            partition_index,
-            self._settings,
-            self._dispatcher_settings,
-            self._clock,
-            self.limits,
-            self._ledgers,
-            self.snapshots_of(name),
-            takes_transactions=self._takes_transactions,
-        )
+        topic = PersistentTopic(name, ledger, partition_index, self._around, self.snapshots_of(name))
         try:
             await topic.subscriptions.load()
             await topic.transactions.recover()

@@ -10,21 +10,17 @@ from collections.abc import Callable, Coroutine, Iterator, Mapping
 from typing import Any
 
 from broker.compaction.compacted_topic import COMPACTION_CURSOR, CompactedTopic
-from broker.dispatchers.settings import DispatcherSettings
 from broker.errors import BrokerError, ServerError
-from managed_ledger.contract import ManagedLedger, ManagedLedgerError, ManagedLedgerFenced, ManagedLedgers
-from ports.clock import Clock
+from managed_ledger.contract import ManagedLedger, ManagedLedgerError, ManagedLedgerFenced
 from ports.loop.owner import ask, weakly
 from ports.loop.slices import do_in_slices, in_slices
 from wire.position import Position
 from wire.transactions import TxnAction, TxnId
 
-from ..policies.topic_settings import TopicSettings
 from .contract import ConsumerSink, ProducerRequest, ProducerSink, SubscribeRequest, SubscriptionType, TopicActivity
 from .dispatch.scanned_runs import ScannedRuns
 from .errors import broker_error, topic_unavailable
 from .kinds import STORED
-from .limits.broker_limits import BrokerLimits
 from .limits.subscribe_limiter import SubscribeLimiter
 from .publish.producer import TopicProducer
 from .reporting import StatsParts, samples, topic_stats, topic_traffic
@@ -35,6 +31,7 @@ from .subscription.consumer_totals import ConsumerTotals
 from .subscription.subscription import Subscription
 from .subscription.subscription_types import SUBSCRIPTION_TYPE_NAMES
 from .subscription.subscriptions import Subscriptions
+from .surroundings import TopicSurroundings
 from .transactions.logs import LogsOfItsOwn
 from .transactions.snapshot_store import SnapshotStore
 from .transactions.topic_transactions import TopicTransactions
@@ -58,20 +55,15 @@ class PersistentTopic:
         name: str,
         ledger: ManagedLedger,
         partition_index: int,
-        settings: TopicSettings,
-        dispatcher_settings: DispatcherSettings,
-        clock: Clock,
-        limits: BrokerLimits | None = None,
-        logs: ManagedLedgers | None = None,
+        around: TopicSurroundings,
         snapshots: SnapshotStore | None = None,
-        *,
-        takes_transactions: bool = True,
     ) -> None:
+        settings, clock, logs = around.settings, around.clock, around.logs
         self.name = name
         self.ledger = ledger
         self.partition_index = partition_index
         self.created_ms = clock.now_ms()
-        self.takes_transactions = takes_transactions
+        self.takes_transactions = around.takes_transactions
         self.ledger_store = None if logs is None else logs.ledger_store
         self.logs_of_its_own = None if logs is None else LogsOfItsOwn(logs, ledger.name)
         self.transactions = TopicTransactions(weakly(self), snapshots, settings, clock)
@@ -82,20 +74,10 @@ class PersistentTopic:
         self._last_active_ms = self._now_ms()
         self._tasks: dict[asyncio.Task[None], None] = {}
         self._closing: asyncio.Task[None] | None = None
-        limits = limits or BrokerLimits(settings)
-        self._policies = self.kind.policies(settings, dispatcher_settings, limits.policies)
-        self.publishers = self.kind.publishers(weakly(self), self._policies, limits, settings, clock)
+        self._policies = self.kind.policies(settings, around.dispatching, around.limits.policies)
+        self.publishers = self.kind.publishers(weakly(self), self._policies, around.limits, settings, clock)
         self._subscribe_limiter = SubscribeLimiter()
-        self.subscriptions = Subscriptions(
-            weakly(self),
-            self._policies,
-            limits,
-            self.publishers.rates,
-            settings,
-            dispatcher_settings,
-            clock,
-            self.kind.subscription,
-        )
+        self.subscriptions = Subscriptions(weakly(self), self._policies, self.publishers.rates, around, self.kind.subscription)
         self.compaction = TopicCompaction(weakly(self), self.ledger_store, settings, clock)
         self.upkeep = Upkeep(weakly(self), self._policies, settings, clock)
         self.operations = StoredTopicOperations(weakly(self), settings, clock)

@@ -70,11 +70,10 @@ class DelayedIndex:
         host: IndexHost,
         ledgers: LedgerStore,
         cursor: ManagedCursor,
-        place: ReadPlace,
+        loader: IndexLoader,
         subscription: str,
         driver: DispatchDriver,
         settings: DispatcherSettings,
-        wall_ms: Callable[[], int],
     ) -> None:
         self.buckets: list[Bucket] = []
         self._useless: dict[str, int] = {}
@@ -82,18 +81,18 @@ class DelayedIndex:
         self._stored_to = START
         self._stored_at = 0.0
         self._dispatcher = driver.dispatcher
-        self._handle = handle = tell(driver.handle)
+        self._handle = tell(driver.handle)
         self._failed = tell(host.storage_failed)
         self._ledgers = ledgers
         self._cursor = cursor
         self._topic, self._subscription = host.name, subscription
-        self._label = f"{host.name} {subscription}"
+        self._label = _label(host, subscription)
         limit = settings.delayed_delivery_max_num_buckets
         self._rule = BucketRule(
             settings.delayed_delivery_min_index_count_per_bucket, buckets_max=limit if limit > 0 else BUCKETS_MAX
         )
         self._segment_count = settings.delayed_delivery_max_indexes_per_bucket_snapshot_segment
-        self._loader = IndexLoader(ledgers, host.ledger, place, handle, wall_ms, self._label)
+        self._loader = loader
         self._operations: dict[str, OperationCounts] = {}
         self._loop = asyncio.get_running_loop()
         self._timer: asyncio.TimerHandle | None = None
@@ -319,6 +318,12 @@ def index_of(
     """Index of a new dispatcher, with its load begun. None where there is no store for it."""
     if host.ledger_store is None or not cursor.durable:
         return None
-    index = DelayedIndex(host, host.ledger_store, cursor, place, subscription, driver, settings, wall_ms)
+    ledgers = host.ledger_store
+    loader = IndexLoader(ledgers, host.ledger, place, tell(driver.handle), wall_ms, _label(host, subscription))
+    index = DelayedIndex(host, ledgers, cursor, loader, subscription, driver, settings)
     index.begin()
     return index
+
+
+def _label(host: IndexHost, subscription: str) -> str:
+    return f"{host.name} {subscription}"

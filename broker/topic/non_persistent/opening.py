@@ -8,6 +8,7 @@ from ports.clock import Clock
 
 from ...policies.topic_settings import TopicSettings
 from ..limits.broker_limits import BrokerLimits
+from ..surroundings import TopicSurroundings
 from .topic import NonPersistentTopic
 
 
@@ -17,17 +18,13 @@ class NonPersistentTopics:
     def __init__(
         self, settings: TopicSettings, dispatcher_settings: DispatcherSettings, clock: Clock, limits: BrokerLimits
     ) -> None:
-        self._settings = settings
-        self._dispatcher_settings = replace(dispatcher_settings, active_consumer_failover_delay_time_millis=0)
-        self._clock = clock
-        self._limits = _PublishLimits(settings, limits)
+        dispatching = replace(dispatcher_settings, active_consumer_failover_delay_time_millis=0)
+        self._around = TopicSurroundings(settings, dispatching, clock, _PublishLimits(settings, limits))
 
     async def __call__(self, name: str, managed_ledger_name: str, partition_index: int, *, create: bool) -> NonPersistentTopic:
         if not create:
             raise BrokerError(ServerError.TOPIC_NOT_FOUND, f"Topic {name} not found")
-        return NonPersistentTopic(
-            name, managed_ledger_name, partition_index, self._settings, self._dispatcher_settings, self._clock, self._limits
-        )
+        return NonPersistentTopic(name, managed_ledger_name, partition_index, self._around)
 
 
 class _PublishLimits(BrokerLimits):

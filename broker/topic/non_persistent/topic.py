@@ -7,22 +7,19 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
 
-from broker.dispatchers.settings import DispatcherSettings
 from broker.errors import BrokerError, ServerError
-from ports.clock import Clock
 from ports.loop.owner import tell
 from wire.position import Position
 from wire.run import EntryRun
 
-from ...policies.topic_settings import TopicSettings
 from ..contract import ConsumerSink, ProducerRequest, ProducerSink, SubscribeRequest
 from ..kinds import TopicKind
-from ..limits.broker_limits import BrokerLimits
 from ..publish.producer import TopicProducer
 from ..reporting import StatsParts
 from ..statistics.topic_stats import PublisherStats, SubscriptionStats, TopicStats
 from ..subscription.consumer import TopicConsumer
 from ..subscription.subscription import Subscription
+from ..surroundings import TopicSurroundings
 from ..topic import PersistentTopic
 from .passing_log import PassingLog
 from .policies import PassingPolicies
@@ -49,18 +46,9 @@ class NonPersistentTopic(PersistentTopic):
     kind = PASSING
     stats_parts = PassingStatsParts
 
-    def __init__(
-        self,
-        name: str,
-        log_name: str,
-        partition_index: int,
-        settings: TopicSettings,
-        dispatcher_settings: DispatcherSettings,
-        clock: Clock,
-        limits: BrokerLimits,
-    ) -> None:
-        log = PassingLog(log_name, lambda: settings.non_persistent_entries_at_once_max, tell(self._passed))
-        super().__init__(name, log, partition_index, settings, dispatcher_settings, clock, limits)
+    def __init__(self, name: str, log_name: str, partition_index: int, around: TopicSurroundings) -> None:
+        log = PassingLog(log_name, lambda: around.settings.non_persistent_entries_at_once_max, tell(self._passed))
+        super().__init__(name, log, partition_index, around)
 
     async def add_producer(self, request: ProducerRequest, sink: ProducerSink) -> TopicProducer:
         """An initial subscription would keep nothing for anybody (ServerCnx.buildProducerAndAddTopic makes none)."""

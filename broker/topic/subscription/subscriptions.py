@@ -13,12 +13,10 @@ from itertools import accumulate, islice
 from typing import Any, Protocol
 
 from broker.compaction.compacted_topic import COMPACTION_CURSOR
-from broker.dispatchers.settings import DispatcherSettings
 from broker.errors import BrokerError, ServerError
 from managed_ledger.contract import EARLIEST, LATEST, ManagedCursor, ManagedLedger, ManagedLedgerError, New, run_of
 from managed_ledger.cursor.properties import OWN_PREFIXES, internal
 from metadata.paths import decode_name, encode_name
-from ports.clock import Clock
 from ports.loop.side_by_side import side_by_side
 from ports.loop.slices import SLICE, do_in_slices, in_slices
 from wire.kernels.delivery_rows import SubscriptionsRow
@@ -27,14 +25,13 @@ from wire.position import Position
 from wire.run import EntryRun
 
 from ...policies.in_force import PoliciesInForce
-from ...policies.topic_settings import TopicSettings
 from ..contract import KeySharedMode, SubscribeRequest, SubscriptionType
 from ..dispatch.deliveries import deliveries_of
 from ..errors import broker_error, topic_unavailable
-from ..limits.broker_limits import BrokerLimits
 from ..limits.dispatch_throttle import DispatchLimit, SharedDispatchLimits
 from ..publish.deduplication_driver import CURSOR as DEDUPLICATION_CURSOR
 from ..statistics.rates import DeliveryCounters, PublishRates
+from ..surroundings import TopicSurroundings
 from .consumer import TopicConsumer
 from .consumer_totals import ConsumerTotals
 from .durable_cursors import DurableCursors
@@ -67,11 +64,8 @@ class Subscriptions(SubscriptionsRow):
         self,
         host: SubscriptionsHost,
         policies: PoliciesInForce,
-        limits: BrokerLimits,
         published: PublishRates,
-        settings: TopicSettings,
-        dispatcher_settings: DispatcherSettings,
-        clock: Clock,
+        around: TopicSurroundings,
         subscription_class: type[Subscription] = Subscription,
     ) -> None:
         self._host = host
@@ -79,13 +73,13 @@ class Subscriptions(SubscriptionsRow):
         self._deliveries = deliveries_of(asyncio.get_running_loop())
         self._subscription_class = subscription_class
         self._policies = policies
-        self._limits = limits
+        self._limits = limits = around.limits
         self._published = published
         self._dispatch_limit = DispatchLimit()
         self._shared = SharedDispatchLimits(self._dispatch_limit, None, published, False, limits.unacked)
-        self._settings = settings
-        self._dispatcher_settings = dispatcher_settings
-        self._clock = clock
+        self._settings = around.settings
+        self._dispatcher_settings = around.dispatching
+        self._clock = around.clock
         self._turn = asyncio.Lock()
         self.gone = DeliveryCounters()
         """Deliveries to consumers of subscriptions that are gone."""

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from bookkeeper.ledgers import LedgerError, LedgerStore
 from broker.compaction.compacted_topic import COMPACTION_CURSOR, CompactedTopic
-from broker.compaction.compactor_driver import Compacted, Compactor
+from broker.compaction.compactor_driver import Compacted, CompactionSource, Compactor
 from broker.compaction.sifting import Portion
 from broker.errors import BrokerError, ServerError
 from managed_ledger.contract import ManagedCursor, ManagedLedger, ManagedLedgerError
@@ -203,17 +203,9 @@ class TopicCompaction:
 
     def _compactor(self, ledgers: LedgerStore, stats: CompactionStats) -> Compactor:
         host = self._host
-        return Compactor(
-            host.name,
-            host.partition_index,
-            host.ledger,
-            ledgers,
-            self.topic,
-            retains_null_key=self._settings.topic_compaction_retain_null_key,
-            meter=stats,
-            end=self._end,
-            sifted=self._sifted,
-        )
+        source = CompactionSource(host.name, host.partition_index, host.ledger, self._end, self._sifted)
+        retains_null_key = self._settings.topic_compaction_retain_null_key
+        return Compactor(source, ledgers, self.topic, stats, retains_null_key=retains_null_key)
 
     def _end(self) -> Position:
         """End of the decided part: compaction never passes an open transaction."""

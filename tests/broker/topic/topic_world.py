@@ -11,9 +11,11 @@ from broker.dispatchers.settings import DispatcherSettings
 from broker.errors import ServerError
 from broker.policies.topic_settings import TopicSettings
 from broker.topic.contract import AccessMode, KeySharedMeta, ProducerRequest, SubscribeRequest, SubscriptionType
+from broker.topic.limits.broker_limits import BrokerLimits
 from broker.topic.publish.producer import TopicProducer
 from broker.topic.sent_part import SentPart
 from broker.topic.subscription.consumer import TopicConsumer
+from broker.topic.surroundings import TopicSurroundings
 from broker.topic.topic import PersistentTopic
 from managed_ledger.contract import ManagedLedger
 from simulation.world.loop import SimLoop
@@ -255,6 +257,6 @@ class TopicWorld(World):
         self.ledger = ledger or MemoryLedger()
         self.log = self.ledger
         self.clock = SetClock()
-        self.topic = PersistentTopic(
-            TOPIC, self.ledger, partition_index, settings or TopicSettings(), dispatching or DispatcherSettings(), self.clock
-        )
+        settings = settings or TopicSettings()
+        around = TopicSurroundings(settings, dispatching or DispatcherSettings(), self.clock, BrokerLimits(settings))
+        self.topic = PersistentTopic(TOPIC, self.ledger, partition_index, around)

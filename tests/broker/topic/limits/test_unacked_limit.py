@@ -11,6 +11,7 @@ from broker.policies.topic_settings import TopicSettings
 from broker.topic.contract import SubscriptionType
 from broker.topic.limits.broker_limits import BrokerLimits
 from broker.topic.limits.unacked_limit import BrokerUnacked
+from broker.topic.surroundings import TopicSurroundings
 from broker.topic.topic import PersistentTopic
 from tests.broker.topic.topic_world import TOPIC, SetClock, TopicWorld, ack_run, run, settle
 
@@ -73,9 +74,8 @@ class Broker:
         self.limits = BrokerLimits(settings)
         self.worlds = [TopicWorld(), TopicWorld()]
         for place, world in enumerate(self.worlds):
-            world.topic = PersistentTopic(
-                f"{TOPIC}{place}", world.ledger, -1, settings, DispatcherSettings(), SetClock(), self.limits
-            )
+            around = TopicSurroundings(settings, DispatcherSettings(), SetClock(), self.limits)
+            world.topic = PersistentTopic(f"{TOPIC}{place}", world.ledger, -1, around)
 
     @property
     def total(self) -> int:

@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 from broker.dispatchers.settings import DispatcherSettings
 from broker.policies.policies import TopicPolicies
 from broker.policies.topic_settings import TopicSettings
+from broker.topic.limits.broker_limits import BrokerLimits
+from broker.topic.surroundings import TopicSurroundings
 from broker.topic.topic import PersistentTopic
 from broker.topic.upkeep.expiry_timer import SLACK_SECONDS, look_after_seconds
 from managed_ledger.contract import ManagedLedgerError
@@ -50,7 +52,8 @@ class TimedWorld(World):
         self.log = self.ledger = CountedLedger()
         self.clock = LoopClock()
         settings = TopicSettings(ttl_duration_default_in_seconds=ttl_seconds)
-        self.topic = PersistentTopic(TOPIC, self.ledger, -1, settings, DispatcherSettings(), self.clock)
+        around = TopicSurroundings(settings, DispatcherSettings(), self.clock, BrokerLimits(settings))
+        self.topic = PersistentTopic(TOPIC, self.ledger, -1, around)
 
     async def subscribed(self) -> "TimedWorld":
         await self.topic.create_subscription("s", from_earliest=True, properties={})
