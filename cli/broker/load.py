@@ -6,58 +6,44 @@ from functools import partial
 from broker.admin.rest.answers import Refusal
 from broker.admin.rest.elsewhere import ask
 from broker.errors import BrokerError
-from broker.service.addresses import Advertised
 from broker.service.broker_service import BrokerService
 from broker.service.load.auto_split import AutoSplit
 from broker.service.load.board import LoadBoard
 from broker.service.load.leader import LoadLeader, MoveFailed
 from broker.service.load.load_driver import LoadDriver
 from broker.service.load.placement.rules_driver import PlacementPolicies
-from broker.service.load.reporter import LoadReporter
+from broker.service.load.reporter import LoadReporter, ServedTopics
 from broker.service.load.settings import LoadSettings
 from broker.service.load.shedding import Move
 from broker.service.neighbours.members import Members, parse_broker_data
-from broker.service.ownership.bundles import Bundle
 from broker.service.ownership.namespace_bundles import NamespaceBundles
-from broker.service.ownership.ownership_driver import BundleOwnership
-from broker.service.topic_name import NamespaceName, TopicName
-from metadata.sessions import Sessions
-from metadata.store import MetadataStore
+from broker.service.topic_name import NamespaceName
+from metadata.claim_driver import Claim
 from ports.clock import Clock
 from ports.metrics.machine_usage import LinuxUsage
 
 
 @dataclass(frozen=True, slots=True)
 class LoadSurroundings:
-    """Parts of the driver beside the service."""
+    """Parts of the driver beside the service. `claim`: the broker's claim to be the leader."""
 
-    store: MetadataStore
-    sessions: Sessions
+    claim: Claim
     members: Members
     bundles: NamespaceBundles
     board: LoadBoard
     policies: PlacementPolicies
-    owners: BundleOwnership
-    advertised: Advertised
     clock: Clock
 
 
 def load_driver(service: BrokerService, settings: LoadSettings, around: LoadSurroundings) -> LoadDriver:
     """Load driver of one broker; not started."""
-
-    def bundle_of(topic: TopicName) -> Bundle | None:
-        known = around.bundles.known(topic.namespace)
-        return None if known is None else known.of(topic)
-
-    own_id, board, policies = around.members.own_id, around.board, around.policies
+    own_id, board = around.members.own_id, around.board
     splitting = AutoSplit(settings, service.splits)
     usage = LinuxUsage(settings.load_balancer_override_broker_nic_speed_gbps)
-    reporter = LoadReporter(
-        own_id, board, settings, around.clock, usage, service.catalogue.loaded_topics, bundle_of, splitting.on_look
-    )
-    around.owners.on_given_up = reporter.hand_over
+    served = ServedTopics(service.catalogue.loaded_topics, around.bundles.known_of)
+    reporter = LoadReporter(own_id, board, settings, around.clock, usage, served, splitting.on_look)
     carry_out = partial(move_bundle, service, around.members)
-    leader = LoadLeader(around.store, around.sessions, around.members, board, policies, settings, around.advertised, carry_out)
+    leader = LoadLeader(around.claim, around.members, board, around.policies, settings, carry_out)
     return LoadDriver(own_id, board, reporter, leader)
 
 

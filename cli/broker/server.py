@@ -14,12 +14,14 @@ from bookkeeper.security_settings import BookKeeperSecuritySettings
 from bookkeeper.settings import BookKeeperSettings
 from broker.service.addresses import Advertised, broker_id, parse_listeners
 from broker.service.load.board import LoadBoard
+from broker.service.load.leader import leader_claim
 from broker.service.load.placement.choosing import ByHash, ByLoad
 from broker.service.load.placement.rules_driver import PlacementPolicies
 from broker.service.load.settings import LoadSettings
 from broker.service.neighbours.members import MemberConflict, Members, broker_data, ownership_data
 from broker.service.ownership.absent_owners import refuses_connections
 from broker.service.ownership.namespace_bundles import NamespaceBundles
+from broker.service.ownership.own_nodes import OwnNodes
 from broker.service.ownership.ownership_driver import BundleOwnership
 from broker.service.settings import BrokerSettings
 from cli.broker.load import LoadSurroundings, load_driver
@@ -97,18 +99,16 @@ class BrokerServer:
         data = broker_data(advertised, listeners, VERSION)
         self._members = Members(self._store, self._sessions, broker_id(advertised), data)
         bundles = NamespaceBundles(self._store, self._bundle_count)
-        own = ownership_data(advertised, listeners)
         board = LoadBoard(self._store, self._clock)
         policies = PlacementPolicies(self._store, self._cluster_name, domains_enabled=self._load.failure_domains_enabled)
         chooser = ByLoad(board, policies, self._load.load_balancer_broker_overloaded_threshold_percentage / 100)
         owners = BundleOwnership(
-            self._store,
-            self._sessions,
+            OwnNodes(self._store, self._sessions, ownership_data(advertised, listeners)),
             self._members,
             bundles,
-            own,
-            self.service.lifecycle.close_topics,
             chooser if self._load.load_balancer_enabled else ByHash(board),
+            self.service.lifecycle.close_topics,
+            self.service.load.hand_over,
             refuses_connections,
         )
         try:
@@ -118,9 +118,8 @@ class BrokerServer:
         except MemberConflict as error:
             raise BrokerFailed(str(error)) from error
         if self._load.load_balancer_enabled:
-            around = LoadSurroundings(
-                self._store, self._sessions, self._members, bundles, board, policies, owners, advertised, self._clock
-            )
+            claim = leader_claim(self._store, self._sessions, self._members.own_id, advertised)
+            around = LoadSurroundings(claim, self._members, bundles, board, policies, self._clock)
             self.service.load.start(load_driver(self.service, self._load, around))
         await self._parts.start_transactions(may_initialise=False)
 

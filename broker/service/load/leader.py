@@ -45,24 +45,27 @@ class Moves:
     failed: int = 0
 
 
+def leader_claim(store: MetadataStore, sessions: Sessions, own_id: str, advertised: Advertised) -> Claim:
+    """A broker's claim to be the leader; not wanted yet."""
+    value = to_json({"brokerId": own_id, "serviceUrl": advertised.http_url or advertised.http_url_tls})
+    return Claim(store, sessions, LEADER, value, lambda _hold, _holder: None)
+
+
 class LoadLeader:
-    """`run` until cancelled, then `close`. `carry_out` has the source give the bundle up; MoveFailed."""
+    """`run` until cancelled, then `close`, also of the claim. `carry_out` has the source give the bundle up; MoveFailed."""
 
     def __init__(
         self,
-        store: MetadataStore,
-        sessions: Sessions,
+        claim: Claim,
         members: Members,
         board: LoadBoard,
         policies: PlacementPolicies,
         settings: LoadSettings,
-        advertised: Advertised,
         carry_out: CarryOut,
     ) -> None:
+        self._claim = claim
         self._members, self._board, self._policies = members, board, policies
         self._settings, self._carry_out = settings, carry_out
-        value = to_json({"brokerId": members.own_id, "serviceUrl": advertised.http_url or advertised.http_url_tls})
-        self._claim = Claim(store, sessions, LEADER, value, lambda _hold, _holder: None)
         self._usages: dict[str, UsageHistory] = {}
         self._moved_at: dict[str, float] = {}
         self.moves = Moves()

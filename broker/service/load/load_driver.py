@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from metadata.store import MetadataError
 from ports.logs import line
 
+from ..ownership.bundles import Bundle
 from .board import LoadBoard
 from .leader import LoadLeader, Moves
 from .loads import BrokerLoad
@@ -58,6 +59,10 @@ class LoadDriver:
         report = (await self._board.reports([broker])).get(broker) if broker else None
         return leader.get("serviceUrl", "") if report is not None and report.is_apaches else ""
 
+    async def hand_over(self, bundle: Bundle) -> None:
+        """The bundle is released: its history is stored for the next owner. Never fails."""
+        await self._reporter.hand_over(bundle)
+
     def reported(self) -> BrokerLoad:
         return self._reporter.reported
 
@@ -81,6 +86,11 @@ class LoadBalancing:
     def start(self, driver: LoadDriver) -> None:
         self.driver = driver
         driver.start()
+
+    async def hand_over(self, bundle: Bundle) -> None:
+        """A bundle is given up: the driver stores its history, also after it has stopped. Never fails."""
+        if self.driver is not None:
+            await self.driver.hand_over(bundle)
 
     async def stop(self) -> None:
         """Stops the driver, which stays for questions. Stopping twice is fine."""

@@ -6,6 +6,7 @@ topic, in turns.
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 
 from metadata.store import MetadataError
 from ports.clock import Clock
@@ -27,10 +28,37 @@ _SLICE = 500
 log = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
+class ServedTopics:
+    """Topics that are served here by name, and the bundle of each as far as known."""
+
+    topics: Mapping[str, Topic]
+    bundle_of: Callable[[TopicName], Bundle | None]
+
+    async def load(self) -> dict[Bundle, BundleStats]:
+        """Load of each bundle, in slices."""
+        found: dict[Bundle, BundleStats] = {}
+        for number, (name, topic) in enumerate(list(self.topics.items())):
+            if number % _SLICE == _SLICE - 1:
+                await asyncio.sleep(0)
+            bundle = self.bundle_of(TopicName.parse(name))
+            if bundle is not None:
+                now = topic.traffic()
+                stats = BundleStats(
+                    now.msg_rate_in,
+                    now.msg_rate_out,
+                    now.msg_throughput_in,
+                    now.msg_throughput_out,
+                    1,
+                    now.consumers,
+                    now.producers,
+                )
+                found[bundle] = found.get(bundle, BundleStats()).plus(stats)
+        return found
+
+
 class LoadReporter:
-    """`run` until cancelled. `bundle_of` gives the bundle of a topic that is served here, as far as known; `on_look` is
-    called at each look at the bundles, before the report.
-    """
+    """`run` until cancelled. `on_look` is called at each look at the bundles, before the report."""
 
     def __init__(
         self,
@@ -39,12 +67,11 @@ class LoadReporter:
         settings: LoadSettings,
         clock: Clock,
         usage: MachineUsage,
-        topics: Mapping[str, Topic],
-        bundle_of: Callable[[TopicName], Bundle | None],
+        served: ServedTopics,
         on_look: Callable[[Mapping[Bundle, BundleStats]], Awaitable[None]],
     ) -> None:
         self._own_id, self._board, self._settings, self._clock = own_id, board, settings, clock
-        self._usage, self._topics, self._bundle_of, self._on_look = usage, topics, bundle_of, on_look
+        self._usage, self._served, self._on_look = usage, served, on_look
         self._histories: dict[str, BundleHistory] = {}
         self._loop = asyncio.get_running_loop()
         self._sampled_at = self._loop.time()
@@ -68,7 +95,7 @@ class LoadReporter:
 
     async def look(self) -> None:
         """Once. MetadataError."""
-        stats = await self._bundles()
+        stats = await self._served.load()
         await self._on_look(stats)
         used = self._usage.sample()
         usage = Usage(used.cpu, used.memory, used.bandwidth_in, used.bandwidth_out)
@@ -79,26 +106,6 @@ class LoadReporter:
         if self._is_due(load):
             await self._board.put(self._own_id, Report(load, self._histories))
             self._reported, self._reported_at = load, self._loop.time()
-
-    async def _bundles(self) -> dict[Bundle, BundleStats]:
-        found: dict[Bundle, BundleStats] = {}
-        for number, (name, topic) in enumerate(list(self._topics.items())):
-            if number % _SLICE == _SLICE - 1:
-                await asyncio.sleep(0)
-            bundle = self._bundle_of(TopicName.parse(name))
-            if bundle is not None:
-                now = topic.traffic()
-                stats = BundleStats(
-                    now.msg_rate_in,
-                    now.msg_rate_out,
-                    now.msg_throughput_in,
-                    now.msg_throughput_out,
-                    1,
-                    now.consumers,
-                    now.producers,
-                )
-                found[bundle] = found.get(bundle, BundleStats()).plus(stats)
-        return found
 
     async def hand_over(self, bundle: Bundle) -> None:
         """The bundle is released: its history is stored for the next owner. Never fails."""

@@ -9,8 +9,8 @@ from collections.abc import Callable
 from metadata.store import MUST_NOT_EXIST, BadVersion, Change, MetadataError, MetadataStore, Notification
 
 from ..catalogue.namespaces import bundles, policies_path, to_json
-from ..topic_name import NamespaceName
-from .bundles import Bundles, parse_bundles
+from ..topic_name import NamespaceName, TopicName
+from .bundles import Bundle, Bundles, parse_bundles
 
 LOCAL_POLICIES = "/admin/local-policies"
 _ATTEMPTS_MAX = 3
@@ -30,9 +30,18 @@ class NamespaceBundles:
         self._store, self._default_count = store, default_count
         self._cached: dict[NamespaceName, Bundles] = {}
         self._stale: dict[NamespaceName, None] = {}
-        self.on_changed: Callable[[Bundles], None] = lambda cut: None
-        """Told of a cut that is another than before."""
+        self._listener: Callable[[Bundles], None] | None = None
         self._unwatch = store.watch(LOCAL_POLICIES, self._changed)
+
+    def listen(self, listener: Callable[[Bundles], None]) -> None:
+        """Notifies one listener of each cut of a namespace that is another than before."""
+        assert self._listener is None, "the owner of the bundles listens, and nobody else"
+        self._listener = listener
+
+    def known_of(self, topic: TopicName) -> Bundle | None:
+        """Bundle of a topic, as far as it has been read."""
+        known = self.known(topic.namespace)
+        return None if known is None else known.of(topic)
 
     def known(self, namespace: NamespaceName) -> Bundles | None:
         """Returns the bundles that `of` has read, as they were then or are now; None before."""
@@ -87,8 +96,8 @@ class NamespaceBundles:
     def _keep(self, cut: Bundles) -> None:
         before = self._cached.get(cut.namespace)
         self._cached[cut.namespace] = cut
-        if before is not None and before != cut:
-            self.on_changed(cut)
+        if before is not None and before != cut and self._listener is not None:
+            self._listener(cut)
 
     def _changed(self, notification: Notification) -> None:
         name = notification.path.removeprefix(LOCAL_POLICIES + "/")

@@ -9,9 +9,8 @@ import logging
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from typing import Any
 
-from metadata.claim_driver import Claim, ClaimBusy, acquire_lock
-from metadata.sessions import Sessions
-from metadata.store import MetadataError, MetadataStore
+from metadata.claim_driver import Claim, ClaimBusy
+from metadata.store import MetadataError
 from metadata.watches import until
 from ports.logs import line
 from ports.loop.side_by_side import side_by_side
@@ -27,6 +26,7 @@ from .absent_owners import AbsentOwners, Refuses, nobody_refuses
 from .bundles import Bundle, Bundles
 from .foreign_owners import ForeignOwners
 from .namespace_bundles import CutChanged, NamespaceBundles
+from .own_nodes import OwnNodes
 from .ownership_machine import (
     Adopted,
     CloseTopics,
@@ -61,30 +61,28 @@ DRAINS_MAX = 16
 
 
 class BundleOwnership:
-    """`Owners` in a cluster. `close_topics` closes the given topics, also those being loaded; it does not fail."""
+    """`Owners` in a cluster. `close_topics` closes the given topics, also those being loaded. `on_given_up` is notified of a
+    bundle while its topics are closed; the next owner waits for it. Neither fails.
+    """
 
     def __init__(
         self,
-        store: MetadataStore,
-        sessions: Sessions,
+        nodes: OwnNodes,
         members: Members,
         bundles: NamespaceBundles,
-        data: bytes,
-        close_topics: Callable[[Callable[[TopicName], bool]], Awaitable[None]],
         chooser: Chooser,
+        close_topics: Callable[[Callable[[TopicName], bool]], Awaitable[None]],
+        on_given_up: Callable[[Bundle], Awaitable[None]],
         refuses: Refuses = nobody_refuses,
     ) -> None:
-        self._store, self._sessions, self._members, self._bundles = store, sessions, members, bundles
-        self._data, self._close_topics = data, close_topics
-        self._chooser = chooser
-        self._absent = AbsentOwners(store, refuses)
-        self._foreign = ForeignOwners(store, members, self._on_members)
+        self._nodes, self._members, self._bundles, self._chooser = nodes, members, bundles, chooser
+        self._close_topics, self._on_given_up = close_topics, on_given_up
+        self._absent = AbsentOwners(nodes.store, refuses)
+        self._foreign = ForeignOwners(nodes.store, members, self._on_members)
         self._heirs = Heirs(members, self._chooser)
-        self.on_given_up: Callable[[Bundle], Awaitable[None]] = _nothing
-        """Notified of a bundle while its topics are closed; the next owner waits for it. It does not fail."""
         self._split_now: dict[Bundle, asyncio.Event] = {}
         """Set when the split has ended, well or not."""
-        bundles.on_changed = self._on_cut
+        bundles.listen(self._on_cut)
         self._machine = OwnershipMachine()
         self._claims: dict[Bundle, Claim] = {}
         self._waiting: dict[Bundle, asyncio.Future[None]] = {}
@@ -204,9 +202,7 @@ class BundleOwnership:
         return children
 
     async def _adopt(self, child: Bundle) -> None:
-        self._claims[child] = await acquire_lock(
-            self._store, self._sessions, child.path, self._data, lambda: self._handle(Lost(child))
-        )
+        self._claims[child] = await self._nodes.claim(child, lambda: self._handle(Lost(child)))
         self._handle(Adopted(child))
 
     def _on_cut(self, cut: Bundles) -> None:
@@ -266,8 +262,8 @@ class BundleOwnership:
         foreign = await self._foreign.one()
         if foreign is not None:
             return _answer(foreign, listener, is_redirect=True)
-        found = await self._store.get(bundle.path)
-        return None if found is None or found.value == self._data else _answer(found.value, listener, is_redirect=False)
+        value = await self._nodes.of_another(bundle)
+        return None if value is None else _answer(value, listener, is_redirect=False)
 
     def _on_members(self) -> None:
         if not self._is_closing:
@@ -295,7 +291,7 @@ class BundleOwnership:
         async def is_given_up() -> bool:
             return await self._owner(bundle, "") is None
 
-        return await until(self._store, bundle.path, is_given_up, TAKE_OVER_SECONDS_MAX)
+        return await until(self._nodes.store, bundle.path, is_given_up, TAKE_OVER_SECONDS_MAX)
 
     # ---- Doing
 
@@ -338,7 +334,7 @@ class BundleOwnership:
             self._handle(Lost(bundle))
 
         try:
-            self._claims[bundle] = await acquire_lock(self._store, self._sessions, bundle.path, self._data, lost)
+            self._claims[bundle] = await self._nodes.claim(bundle, lost)
         except ClaimBusy:
             self._handle(Refused(bundle))
         except MetadataError as error:
@@ -349,7 +345,7 @@ class BundleOwnership:
             self._handle(Taken(bundle))
 
     async def _close_bundle(self, bundle: Bundle) -> None:
-        await asyncio.gather(self._close_topics(bundle.covers), self.on_given_up(bundle))
+        await asyncio.gather(self._close_topics(bundle.covers), self._on_given_up(bundle))
         self._handle(TopicsClosed(bundle))
 
     async def _release(self, bundle: Bundle) -> None:
@@ -358,10 +354,6 @@ class BundleOwnership:
             await claim.close()
         self._heirs.forget(bundle)
         self._handle(Released(bundle))
-
-
-async def _nothing(_: Bundle) -> None:
-    """Ignores a bundle that is given up."""
 
 
 def _answer(value: bytes, listener: str, *, is_redirect: bool) -> Answer:

@@ -1,6 +1,6 @@
 """Brokers that share one tree of metadata, each with topics that are fakes."""
 
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -11,7 +11,9 @@ from broker.service.load.placement.choosing import ByHash, ByLoad, Chooser
 from broker.service.load.placement.rules_driver import PlacementPolicies
 from broker.service.neighbours.members import Members, broker_data, ownership_data
 from broker.service.ownership.absent_owners import Refuses, nobody_refuses
+from broker.service.ownership.bundles import Bundle
 from broker.service.ownership.namespace_bundles import NamespaceBundles
+from broker.service.ownership.own_nodes import OwnNodes
 from broker.service.ownership.ownership_driver import BundleOwnership
 from broker.service.settings import BrokerSettings
 from broker.service.topic_name import TopicName
@@ -51,20 +53,19 @@ class House:
         self.bundles = NamespaceBundles(self.store, 4)
         self.board = LoadBoard(self.store, clock)
         self.refuses: Refuses = nobody_refuses
+        self.hand_over: Callable[[Bundle], Awaitable[None]] = self.service.load.hand_over
         self.policies = PlacementPolicies(self.store, "c", domains_enabled=True)
         self.chooser: Chooser = ByLoad(self.board, self.policies, 0.85) if by_load else ByHash(self.board)
 
     async def start(self) -> None:
         await self.service.catalogue.namespaces.bootstrap_standalone("c", 4, "", "")
-        own, close_topics = ownership_data(self.advertised, {}), self.service.lifecycle.close_topics
         owners = BundleOwnership(
-            self.store,
-            self.sessions,
+            OwnNodes(self.store, self.sessions, ownership_data(self.advertised, {})),
             self.members,
             self.bundles,
-            own,
-            close_topics,
             self.chooser,
+            self.service.lifecycle.close_topics,
+            lambda bundle: self.hand_over(bundle),
             lambda address: self.refuses(address),
         )
         await self.service.start(self.advertised, owners)

@@ -9,7 +9,6 @@ from broker.service.load.loads import BrokerLoad, BundleHistory, BundleStats, de
 from broker.service.load.reporter import HISTORY_SECONDS
 from broker.service.load.settings import LoadSettings
 from broker.service.ownership.bundles import Bundle, Bundles
-from broker.service.ownership.ownership_driver import BundleOwnership
 from broker.topic.contract import TopicActivity
 from broker.topic.statistics.topic_stats import TopicTraffic
 from metadata.store import MetadataError
@@ -40,13 +39,11 @@ def test_the_next_owner_goes_on_where_the_one_before_left_off() -> None:
                 await first.board.wish(bundle, first.members.own_id)
             _, bundle = await one_with_load(first)
             before, after = reporter(first), reporter(second)
-            owners = first.service.lookup.owners
-            assert isinstance(owners, BundleOwnership)
-            owners.on_given_up = before.hand_over
+            first.hand_over = before.hand_over
             for _ in range(3):
                 await before.look()
                 await asyncio.sleep(HISTORY_SECONDS)
-            await owners.unload(bundle.namespace, bundle.range, second.members.own_id)
+            await first.service.lookup.owners.unload(bundle.namespace, bundle.range, second.members.own_id)
             for topic in TOPICS:
                 if bundle.covers(topic):
                     await second.load(topic)

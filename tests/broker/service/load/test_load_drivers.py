@@ -9,14 +9,14 @@ import pytest
 from broker.service.errors import NoSuchBroker
 from broker.service.load.auto_split import HITS, AutoSplit
 from broker.service.load.board import REPORTS, Report, decode_report, encode_report
-from broker.service.load.leader import LEADER, LoadLeader, MoveFailed
+from broker.service.load.leader import LEADER, LoadLeader, MoveFailed, leader_claim
 from broker.service.load.load_driver import LoadDriver
 from broker.service.load.loads import BrokerLoad, BundleHistory, BundleStats, Usage
-from broker.service.load.reporter import LoadReporter
+from broker.service.load.reporter import LoadReporter, ServedTopics
 from broker.service.load.settings import TRANSFER_SHEDDER, LoadSettings
 from broker.service.load.shedding import Move
-from broker.service.ownership.bundles import Bundle, Bundles
-from broker.service.topic_name import NamespaceName, TopicName
+from broker.service.ownership.bundles import Bundles
+from broker.service.topic_name import NamespaceName
 from broker.topic.statistics.topic_stats import TopicTraffic
 from metadata.store import MetadataError
 from ports.clock import RealClock
@@ -45,12 +45,8 @@ async def nothing(_: object) -> None:
 
 
 def reporter(house: House, settings: LoadSettings = DEFAULTS, usage: FixedUsage | None = None) -> LoadReporter:
-    def bundle_of(topic: TopicName) -> Bundle | None:
-        known = house.bundles.known(topic.namespace)
-        return None if known is None else known.of(topic)
-
-    topics, clock = house.service.catalogue.loaded_topics, RealClock()
-    return LoadReporter(house.members.own_id, house.board, settings, clock, usage or FixedUsage(), topics, bundle_of, nothing)
+    served = ServedTopics(house.service.catalogue.loaded_topics, house.bundles.known_of)
+    return LoadReporter(house.members.own_id, house.board, settings, RealClock(), usage or FixedUsage(), served, nothing)
 
 
 def leader(house: House, carry_out: Callable[[Move], object], settings: LoadSettings = DEFAULTS) -> LoadLeader:
@@ -59,9 +55,8 @@ def leader(house: House, carry_out: Callable[[Move], object], settings: LoadSett
         if isinstance(failure, MoveFailed):
             raise failure
 
-    return LoadLeader(
-        house.store, house.sessions, house.members, house.board, house.policies, settings, house.advertised, perform
-    )
+    claim = leader_claim(house.store, house.sessions, house.members.own_id, house.advertised)
+    return LoadLeader(claim, house.members, house.board, house.policies, settings, perform)
 
 
 async def cut_of(house: House) -> Bundles:

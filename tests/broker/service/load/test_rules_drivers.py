@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from broker.service.load.board import Report
-from broker.service.load.leader import LoadLeader
+from broker.service.load.leader import LoadLeader, leader_claim
 from broker.service.load.loads import BrokerLoad, BundleStats, Usage
 from broker.service.load.placement.rules_driver import domains_path, isolation_path
 from broker.service.load.settings import TRANSFER_SHEDDER, LoadSettings
@@ -109,9 +109,8 @@ def test_the_leader_moves_nothing_to_a_broker_that_may_not_have_it(strategy: str
             async def carry_out(_: Move) -> None:
                 """Done."""
 
-            leading = LoadLeader(
-                idle.store, idle.sessions, idle.members, idle.board, idle.policies, settings, idle.advertised, carry_out
-            )
+            claim = leader_claim(idle.store, idle.sessions, idle.members.own_id, idle.advertised)
+            leading = LoadLeader(claim, idle.members, idle.board, idle.policies, settings, carry_out)
             assert [move.bundle for move in await leading.shed()] == ["public/functions/1"]
             await leading.close()
 
