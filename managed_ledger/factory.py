@@ -195,11 +195,10 @@ class ManagedLedgerFactory:
         return None if stat is None else await self._load(name, Versioned(found.value, stat))
 
     def _built(self, name: str, found: Versioned, sequence: LedgerSequence) -> StoredManagedLedger:
-        info = decode_info(name, found.value)
         entries = self._entry_metadata()
         own_properties = dict if entries is None else entries.properties
         compression = self._around.settings.ledger_info_compression
-        metadata = LogMetadata(self._store, name, found.stat.version, info, found.value, sequence, compression, own_properties)
+        metadata = LogMetadata(self._store, name, found, sequence, compression, own_properties)
         return StoredManagedLedger(self._around, metadata, self._forget, entries)
 
     def _entry_metadata(self) -> EntryMetadata | None:

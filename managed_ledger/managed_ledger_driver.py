@@ -22,7 +22,7 @@ from wire.picked_runs import Picked, Picks
 from wire.position import Position
 from wire.run import HEADER_BYTES_CRC32C, EntryBatch, EntryRun
 
-from .append.append_driver import Appender
+from .append.append_driver import Appender, AppendListeners
 from .append.creation_driver import LedgerCreation
 from .append.entry_metadata import EntryMetadata
 from .append.listeners import ConfirmedListeners, New, RefusedListener, Taker
@@ -38,6 +38,7 @@ from .ledgers.sequence import LedgerSequence
 from .ledgers.trim_driver import Trimming
 from .ledgers.trimming import Retention, retention
 from .meters import LedgerMeters
+from .read.handles import LedgerHandles
 from .read.read_driver import LedgerReads
 from .read.search import find_first, last_readable
 from .surroundings import Surroundings
@@ -75,15 +76,14 @@ class StoredManagedLedger:
             ConfirmedListeners(tell(self._keep), tell(self._taken)),
             ConfirmedListeners(),
         )
-        hear = self._listeners, tell(self._began), self._refused.tell
         stamped = None if entry_metadata is None else entry_metadata.stored
-        self._appender = Appender(metadata, around.ledgers, creation, limits, around.clock, *hear, self.meters, stamped)
+        listeners = AppendListeners(self._listeners, tell(self._began), self._refused.tell, stamped)
+        self._appender = Appender(metadata, around.ledgers, creation, limits, around.clock, listeners, self.meters)
         self.reads = LedgerReads(
             self.name,
             self.sequence,
-            around.ledgers,
+            LedgerHandles(around.ledgers, self._appender.writer_of),
             self._cache,
-            self._appender.writer_of,
             around.settings,
             tell(self._lost),
             self.meters,

@@ -15,6 +15,7 @@ import asyncio
 import logging
 from collections import deque
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from bookkeeper.ledgers import LedgerError, LedgerFenced, LedgerStore, LedgerWriter
 from bookkeeper.write.parts import Part
@@ -46,9 +47,21 @@ NEVER = -1.0
 _log = logging.getLogger(__name__)
 
 
+@dataclass(frozen=True, slots=True)
+class AppendListeners:
+    """Listeners of one managed ledger's appends. `confirmed` and `stamped` are notified of each stored run, before its future
+    is done; `switched` when a new ledger has begun; `refused` when appends are to be refused: False fails the managed ledger
+    instead.
+    """
+
+    confirmed: ConfirmedListeners
+    switched: Callable[[], None]
+    refused: Callable[[], bool]
+    stamped: Callable[[EntryRun], None] | None = None
+
+
 class Appender(AppenderRow):
-    """Appends of one managed ledger. `listeners` and `stamped` hear of each stored run, before its future is done; `switched`
-    that a new ledger has begun; `refused` that appends are to be refused: False fails the managed ledger instead."""
+    """Appends of one managed ledger."""
 
     _writer: LedgerWriter | None
     _listeners: ConfirmedListeners
@@ -64,11 +77,8 @@ class Appender(AppenderRow):
         creation: LedgerCreation,
         limits: RolloverLimits,
         clock: Clock,
-        listeners: ConfirmedListeners,
-        switched: Callable[[], None],
-        refused: Callable[[], bool],
+        listeners: AppendListeners,
         meters: LedgerMeters,
-        stamped: Callable[[EntryRun], None] | None = None,
     ) -> None:
         self._metadata = metadata
         self._sequence = metadata.sequence
@@ -76,10 +86,8 @@ class Appender(AppenderRow):
         self._creation = creation
         self._limits = limits
         self._clock = clock
-        self._listeners = listeners
-        self._stamped = stamped
-        self._switched = switched
-        self._refused = refused
+        self._listeners, self._stamped = listeners.confirmed, listeners.stamped
+        self._switched, self._refused = listeners.switched, listeners.refused
         self._meters = meters
         self._loop = asyncio.get_running_loop()
         self._promise = promises(self._loop)

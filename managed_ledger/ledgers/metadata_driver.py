@@ -8,19 +8,20 @@ import asyncio
 from collections.abc import Callable, Mapping
 
 from managed_ledger.errors import ManagedLedgerError, ManagedLedgerFenced, MetadataFull
-from metadata.store import BadVersion, MetadataError, MetadataStore, StoreFull
+from metadata.store import BadVersion, MetadataError, MetadataStore, StoreFull, Versioned
 from ports.loop.side_by_side import unbroken
 from wire.compressed_metadata import UNCOMPRESSED, Compression, compressed
 from wire.position import Position
 
-from .info import LedgerList, ListedLedger, encode_info
+from .info import ListedLedger, decode_info, encode_info
 from .sequence import LedgerSequence
 
 ROOT = "/managed-ledgers/"
 
 
 class LogMetadata:
-    """The stored form of `sequence`. What is in `properties`, `terminated`, `listed` and `deletable` is stored.
+    """The stored form of `sequence`; `node` is the first. What is in `properties`, `terminated`, `listed` and `deletable` is
+    stored. BrokenMetadata.
 
     `own_properties` is asked at each write: it gives the properties with those that the broker keeps there itself.
     """
@@ -29,17 +30,16 @@ class LogMetadata:
         self,
         store: MetadataStore,
         name: str,
-        version: int,
-        found: LedgerList,
-        value: bytes,
+        node: Versioned,
         sequence: LedgerSequence,
         compression: Compression = UNCOMPRESSED,
         own_properties: Callable[[Mapping[str, str]], dict[str, str]] = dict,
     ) -> None:
+        found = decode_info(name, node.value)
         self.name = name
         self.path = ROOT + name
         self.sequence = sequence
-        self.version = version
+        self.version = node.stat.version
         self.properties = dict(found.properties)
         self.terminated = found.terminated
         self._deleting = {ledger.ledger_id: ledger for ledger in found.ledgers if ledger.is_deleting}
@@ -50,7 +50,7 @@ class LogMetadata:
         self._found = {ledger.ledger_id: ledger.other for ledger in found.ledgers}
         self._other = found.other
         self._store = store
-        self._value = value
+        self._value = node.value
         self._compression = compression
         self._own_properties = own_properties
         self._turn = asyncio.Lock()

@@ -2,9 +2,9 @@
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
-from bookkeeper.ledgers import LedgerError, LedgerReader, LedgerStore
+from bookkeeper.ledgers import LedgerError, LedgerReader, LedgerStore, LedgerWriter
 from ports.loop.side_by_side import take_error
 
 HANDLES_MAX = 512
@@ -12,12 +12,23 @@ HANDLES_MAX = 512
 
 
 class LedgerHandles:
-    """Opened once for all who ask at the same time; one that could not be opened is tried again."""
+    """Opened once for all callers that ask at the same time; one that could not be opened is tried again. `writer_of` gives
+    the writer of a ledger that is not closed."""
 
-    def __init__(self, ledgers: LedgerStore) -> None:
-        self._ledgers = ledgers
+    def __init__(self, ledgers: LedgerStore, writer_of: Callable[[int], LedgerWriter | None]) -> None:
+        self.ledgers = ledgers
+        self._writer_of = writer_of
         self._loop = asyncio.get_running_loop()
         self._handles: OrderedDict[int, asyncio.Future[LedgerReader]] = OrderedDict()
+
+    async def source(self, ledger_id: int) -> LedgerReader | LedgerWriter:
+        """Reads the entries of a ledger, open or closed. LedgerError."""
+        return self._writer_of(ledger_id) or await self.get(ledger_id)
+
+    async def sources(self, ledger_ids: Collection[int]) -> Mapping[int, LedgerReader | LedgerWriter]:
+        """Those of the ledgers that are open, or can be opened."""
+        writers = {ledger_id: writer for ledger_id in ledger_ids if (writer := self._writer_of(ledger_id)) is not None}
+        return writers | await self.get_all([ledger_id for ledger_id in ledger_ids if ledger_id not in writers])
 
     async def get(self, ledger_id: int) -> LedgerReader:
         """LedgerError."""
@@ -66,4 +77,4 @@ class LedgerHandles:
         return handles
 
     async def _open(self, ledger_id: int) -> LedgerReader:
-        return await self._ledgers.open(ledger_id)
+        return await self.ledgers.open(ledger_id)

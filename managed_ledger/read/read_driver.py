@@ -18,8 +18,6 @@ from bookkeeper.ledgers import (
     EntryLost,
     LedgerError,
     LedgerReader,
-    LedgerStore,
-    LedgerWriter,
     NoSuchLedger,
     ScatteredReads,
 )
@@ -47,16 +45,14 @@ _GONE = Position(-1, -1)
 
 
 class LedgerReads:
-    """Reads of one managed ledger. `writer_of` gives the writer of a ledger that is not closed; `lost` hears of entries that
-    were skipped because they cannot be read any more."""
+    """Reads of one managed ledger. `lost` is notified of entries that were skipped because they cannot be read any more."""
 
     def __init__(
         self,
         name: str,
         sequence: LedgerSequence,
-        ledgers: LedgerStore,
+        handles: LedgerHandles,
         cache: CachedLog,
-        writer_of: Callable[[int], LedgerWriter | None],
         settings: ManagedLedgerSettings,
         lost: Callable[[int, BitMap], None],
         meters: LedgerMeters,
@@ -66,11 +62,9 @@ class LedgerReads:
         self._sequence = sequence
         self._cache = cache
         self._in_flight = cache.shared.in_flight
-        self._writer_of = writer_of
         self._settings = settings
         self._loop = asyncio.get_running_loop()
-        self._ledgers = ledgers
-        self._handles = LedgerHandles(ledgers)
+        self._ledgers, self._handles = handles.ledgers, handles
         self._fetches: dict[Position, asyncio.Task[EntryRun]] = {}
         self._places = ReadingPlaces()
         self._kept_from: dict[object, Position] = {}
@@ -160,8 +154,7 @@ class LedgerReads:
                 wanted.setdefault(ledger_id, []).append(entry_id)
         if not wanted or not isinstance(self._ledgers, ScatteredReads):
             return found
-        writers = {ledger_id: writer for ledger_id in wanted if (writer := self._writer_of(ledger_id)) is not None}
-        sources = writers | await self._handles.get_all([ledger_id for ledger_id in wanted if ledger_id not in writers])
+        sources = await self._handles.sources(wanted)
         size = min(bytes_max, PIECE_BYTES)
         await self._take_room(size)
         try:
@@ -296,7 +289,7 @@ class LedgerReads:
         size = min(bytes_max, count * (span.size_bytes // max(span.entries, 1) + 1))
         await self._take_room(size)
         try:
-            source = self._writer_of(position.ledger_id) or await self._handles.get(position.ledger_id)
+            source = await self._handles.source(position.ledger_id)
             return await source.read(position.entry_id, count, bytes_max)
         finally:
             self._in_flight.give_back(size)

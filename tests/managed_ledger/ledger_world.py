@@ -9,6 +9,7 @@ from managed_ledger.factory import ManagedLedgerFactory
 from managed_ledger.managed_ledger_driver import StoredManagedLedger
 from managed_ledger.settings import ManagedLedgerSettings
 from metadata.memory import MemoryStore, SharedTree
+from metadata.store import MUST_NOT_EXIST, Stat, Versioned
 from tests.simulation import worlds
 from wire.position import Position
 
@@ -16,6 +17,7 @@ from .fake_ledgers import FakeLedgers, FakeLedgerStore, batch, payloads
 
 NAME = "public/default/persistent/topic"
 MANY = 1 << 30
+NO_NODE = Versioned(b"", Stat("", MUST_NOT_EXIST, 0, 0))
 
 
 class FakeClock:

@@ -6,22 +6,20 @@ from typing import Any
 
 from bookkeeper.ledgers import DEFAULT_QUORUMS, LedgerWriter, Quorums
 from bookkeeper.write.parts import NOT_TAKEN, Part
-from managed_ledger.append.append_driver import Appender
+from managed_ledger.append.append_driver import Appender, AppendListeners
 from managed_ledger.append.creation_driver import LedgerCreation
 from managed_ledger.append.listeners import ConfirmedListeners, New, run_of
 from managed_ledger.append.rollover import RolloverLimits
 from managed_ledger.ledgers.deletion_driver import LedgerDeletion
-from managed_ledger.ledgers.info import LedgerList
 from managed_ledger.ledgers.metadata_driver import LogMetadata
 from managed_ledger.ledgers.sequence import LedgerSequence
 from managed_ledger.meters import LedgerMeters, SharedMeters
 from metadata.memory import MemoryStore
-from metadata.store import MUST_NOT_EXIST
 from ports.loop.promise import listen
 from wire.run import EntryRun
 
 from ..fake_ledgers import FakeLedger, FakeLedgers, FakeLedgerStore, FakeWriter, batch, payloads
-from ..ledger_world import FakeClock
+from ..ledger_world import NO_NODE, FakeClock
 
 ENDLESS = RolloverLimits(1000, 1 << 30, 0.0, None)
 
@@ -81,7 +79,7 @@ class AppendWorld:
         self.shared = FakeLedgers(step_s=1.0)
         self.store = PartStore(self.shared)
         self.sequence = LedgerSequence()
-        metadata = LogMetadata(MemoryStore(FakeClock()), "t/n/persistent/x", MUST_NOT_EXIST, LedgerList(), b"", self.sequence)
+        metadata = LogMetadata(MemoryStore(FakeClock()), "t/n/persistent/x", NO_NODE, self.sequence)
         self.metadata, self._goes_on = metadata, goes_on
         loop = asyncio.get_running_loop()
         self.appender = Appender(
@@ -90,11 +88,13 @@ class AppendWorld:
             LedgerCreation(metadata, self.store, LedgerDeletion(metadata, self.store)),
             limits,
             FakeClock(),
-            NotedListeners(self.told),
-            lambda: self.told.append("new ledger"),
-            self._refused,
+            AppendListeners(
+                NotedListeners(self.told),
+                lambda: self.told.append("new ledger"),
+                self._refused,
+                lambda run: self.told.append(("stored", *payloads(run))),
+            ),
             LedgerMeters(SharedMeters(), loop.time()),
-            lambda run: self.told.append(("stored", *payloads(run))),
         )
 
     def _refused(self) -> bool:

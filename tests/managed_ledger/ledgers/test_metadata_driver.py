@@ -2,13 +2,11 @@
 
 import asyncio
 
-from managed_ledger.ledgers.info import LedgerList
 from managed_ledger.ledgers.metadata_driver import LogMetadata
 from managed_ledger.ledgers.sequence import LedgerSequence
 from metadata.memory import MemoryStore
-from metadata.store import MUST_NOT_EXIST
 
-from ..ledger_world import FakeClock
+from ..ledger_world import NO_NODE, FakeClock
 
 
 def test_a_ledger_deleted_while_the_node_is_written_is_not_deleted_again() -> None:
@@ -16,7 +14,7 @@ def test_a_ledger_deleted_while_the_node_is_written_is_not_deleted_again() -> No
 
     async def scenario() -> None:
         store = MemoryStore(FakeClock(), answer_delay=lambda: 0.001)
-        metadata = LogMetadata(store, "t/n/persistent/x", MUST_NOT_EXIST, LedgerList(), b"", LedgerSequence())
+        metadata = LogMetadata(store, "t/n/persistent/x", NO_NODE, LedgerSequence())
         metadata.mark_deleting(5)
         await metadata.write()
         assert metadata.deletable == (5,)

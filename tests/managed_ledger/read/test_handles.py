@@ -33,7 +33,7 @@ def store_of(*ledger_ids: int) -> CountedStore:
 def test_a_ledger_is_opened_once_for_all_who_read_it() -> None:
     async def scenario() -> None:
         store = store_of(1)
-        found = LedgerHandles(store)
+        found = LedgerHandles(store, lambda _: None)
         assert await found.get(1) is await found.get(1)
         assert store.opened == [1]
 
@@ -45,7 +45,7 @@ def test_at_the_bound_the_ledger_that_nobody_asked_for_the_longest_is_let_go(mon
 
     async def scenario() -> None:
         store = store_of(1, 2, 3)
-        found = LedgerHandles(store)
+        found = LedgerHandles(store, lambda _: None)
         for ledger_id in (1, 2, 1, 3, 1):
             await found.get(ledger_id)
         assert store.opened == [1, 2, 3]
@@ -58,7 +58,7 @@ def test_at_the_bound_the_ledger_that_nobody_asked_for_the_longest_is_let_go(mon
 def test_what_was_taken_to_be_ended_is_not_given_to_anybody_any_more() -> None:
     async def scenario() -> None:
         store = store_of(1)
-        found = LedgerHandles(store)
+        found = LedgerHandles(store, lambda _: None)
         reader = await found.get(1)
         assert [handle.result() for handle in found.take_all()] == [reader]
         assert found.take_all() == []
