@@ -20,6 +20,7 @@ from bookkeeper.read.reader import EntryReader, ReadPolicy
 from bookkeeper.read.scattered_reads import pick
 from bookkeeper.repair.underreplication.made_without import KEY, AwayBookies
 from bookkeeper.settings import BookKeeperSettings
+from bookkeeper.write.counted_adds import AddRules
 from bookkeeper.write.ensemble_change import WriterEnsembles
 from bookkeeper.write.writer import BookieLedgerWriter
 from metadata.store import MetadataError, MetadataStore
@@ -83,16 +84,13 @@ class BookKeeper:
         ledger = await self._registry.create(await self._new_metadata(custom_metadata, quorums))
         reader = self._reader(ledger)
         ensembles = WriterEnsembles(self._candidates, self._registry, ledger, reader)
+        rules = AddRules(
+            self._settings.bookkeeper_delay_ensemble_change,
+            self._settings.add_timeout_seconds,
+            self._settings.bookkeeper_explicit_lac_interval_in_mills / 1000,
+        )
         return BookieLedgerWriter(
-            self._registry,
-            ensembles,
-            self._bookies,
-            reader,
-            self._master_key,
-            delays_change=self._settings.bookkeeper_delay_ensemble_change,
-            quorum_timeout_seconds=self._settings.add_timeout_seconds,
-            explicit_lac_seconds=self._settings.bookkeeper_explicit_lac_interval_in_mills / 1000,
-            on_closed=self._away.mark,
+            self._registry, ensembles, self._bookies, reader, self._master_key, rules, on_closed=self._away.mark
         )
 
     async def open(self, ledger_id: int) -> LedgerReader:

@@ -38,7 +38,7 @@ from bookkeeper.ports import BookieClient
 from bookkeeper.read.reader import DamagedEntry, EntryReader, entry_id_in, lac_in_entry, sound_entries
 from bookkeeper.write.ensemble_change import RecoveryEnsembles
 from bookkeeper.write.quorum_tracker import Quorum
-from bookkeeper.write.replicated_adds import ReplicatedAdds
+from bookkeeper.write.replicated_adds import ReplicatedAdds, WrittenLedger
 from ports.logs import line
 from wire.bookie.codes import BookieCode, BookieError
 from wire.run import EntryRun
@@ -196,16 +196,9 @@ class RecoveryDriver:
 
     async def _rewrite(self, run: EntryRun) -> Rewritten | RewriteFailed:
         if self._adds is None:
-            self._adds = ReplicatedAdds(
-                self._ledger_id,
-                self._quorum,
-                self._segment.bookies,
-                self._bookies,
-                self._ensembles,
-                self._master_key,
-                last_confirmed=run.first_entry_id - 1,
-                recovery=True,
-            )
+            ledger = WrittenLedger(self._ledger_id, self._quorum, self._segment.bookies, self._master_key)
+            last_confirmed = run.first_entry_id - 1
+            self._adds = ReplicatedAdds(ledger, self._bookies, self._ensembles, last_confirmed=last_confirmed, recovery=True)
         try:
             await self._adds.append(run)
         except LedgerError as error:

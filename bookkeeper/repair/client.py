@@ -18,7 +18,6 @@ from bookkeeper.repair.settings import RepairSettings
 from bookkeeper.repair.underreplication.store import UnderreplicationStore
 from metadata.store import MetadataError, MetadataStore
 from ports.clock import Clock
-from ports.network.tls import RenewedTls
 from ports.rng import Rng
 
 TIMEOUT_SECONDS = 10.0
@@ -30,8 +29,8 @@ QUARANTINE = QuarantineRule(errors_max=3, interval_seconds=60.0, quarantine_seco
 class RepairClient:
     """`open` first, `close` last; the store is closed by whoever opened it. `owner` is what locks and votes say.
 
-    `bookies` is for those who have them in their own process: iterating gives those that take entries. Without `tls` bookies
-    across the network are spoken to in the clear.
+    `bookies`: the bookies of this process, or a client of those across the network, which is opened and closed too; None:
+    such a client without TLS. Iterating gives those that take entries.
     """
 
     def __init__(
@@ -43,17 +42,14 @@ class RepairClient:
         owner: str,
         bookies: Mapping[str, BookieClient] | None = None,
         timeout_seconds: float = TIMEOUT_SECONDS,
-        tls: RenewedTls | None = None,
     ) -> None:
         self.store, self.settings, self.clock, self.rng, self.owner = store, settings, clock, rng, owner
         self.timeout_seconds = timeout_seconds
         self.registry = LedgerRegistry(store, rng, LAYOUTS)
         keeps_time = settings.store_system_time_as_ledger_underreplicated_mark_time
         self.marks = UnderreplicationStore(store, clock, owner, keeps_time=keeps_time)
-        self._network: NetworkBookies | None = None
-        if bookies is None:
-            bookies = self._network = NetworkBookies(store, timeout_seconds, tls=tls)
-        self.bookies = bookies
+        self.bookies = bookies = NetworkBookies(store, timeout_seconds) if bookies is None else bookies
+        self._network = bookies if isinstance(bookies, NetworkBookies) else None
         self.racks = RackData(store)
         placement = SpreadPlacement(
             self.racks.place_of,

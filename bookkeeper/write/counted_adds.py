@@ -8,6 +8,7 @@ there on it decides, until nothing is pending. Bounds: see `replicated_adds`.
 
 import asyncio
 from collections import deque
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -31,21 +32,34 @@ class Route(NamedTuple):
     takers: tuple[MixTaker, ...]
 
 
+@dataclass(frozen=True, slots=True)
+class AddRules:
+    """Rules of a client's adds. `explicit_lac_seconds`: interval in which readers are notified of the last confirmed entry.
+
+    A time of 0 is none: an append waits for its quorum without end, and readers are not notified.
+    """
+
+    delays_change: bool = False
+    quorum_timeout_seconds: float = 0.0
+    explicit_lac_seconds: float = 0.0
+
+
+PLAIN_RULES = AddRules()
+
+
 class CountedAdds(AddsRow):
     """Counted adds of one ledger. A subclass decides what happens after a failure."""
 
     __slots__ = ("_has_whole_runs", "_ledger_id", "_loop", "_tracker", "failure")
 
-    def __init__(
-        self, ledger_id: int, quorum: Quorum, last_confirmed: int, quorum_timeout_seconds: float, *, delays_change: bool
-    ) -> None:
+    def __init__(self, ledger_id: int, quorum: Quorum, last_confirmed: int, rules: AddRules) -> None:
         self.failure: LedgerError | None = None
         self.last_confirmed = last_confirmed
         self.route: Route | None = None
         """None: no parts are taken."""
         self._ledger_id = ledger_id
         self._loop = asyncio.get_running_loop()
-        self._tracker = QuorumTracker(quorum, last_confirmed, delays_change=delays_change)
+        self._tracker = QuorumTracker(quorum, last_confirmed, delays_change=rules.delays_change)
         self._ack_quorum = quorum.ack_quorum
         self._has_whole_runs = not quorum.is_striped
         self._counts = self._has_whole_runs
@@ -53,7 +67,7 @@ class CountedAdds(AddsRow):
         self._pending: deque[Part] = deque()
         """All that is not confirmed."""
         self._outstanding_entries = self._outstanding_bytes = 0
-        self._quorum_timeout = quorum_timeout_seconds
+        self._quorum_timeout = rules.quorum_timeout_seconds
         self._late_timer: asyncio.TimerHandle | None = None
         self._when_drained: list[asyncio.Future[None]] = []
 

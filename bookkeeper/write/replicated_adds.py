@@ -15,12 +15,13 @@ What is under way, and the parts of a ledger that is well, are `CountedAdds`' pa
 import asyncio
 from collections import deque
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Protocol
 
 from bookkeeper.ledgers import LedgerClosed, LedgerError, LedgerFenced
 from bookkeeper.ports import BookieClient, MixingBookie
-from bookkeeper.write.counted_adds import CountedAdds, Route
+from bookkeeper.write.counted_adds import PLAIN_RULES, AddRules, CountedAdds, Route
 from bookkeeper.write.parts import AppendedRun, Part
 from bookkeeper.write.quorum_tracker import Quorum, Send, Verdict
 from ports.loop.promise import listen, promises
@@ -49,6 +50,16 @@ class Ensembles(Protocol):
         """A bookie is to be replaced: one failure, however many adds were under way. Not for a refusal that is final."""
 
 
+@dataclass(frozen=True, slots=True)
+class WrittenLedger:
+    """Ledger that adds go to, and its bookies at first."""
+
+    ledger_id: int
+    quorum: Quorum
+    ensemble: tuple[str, ...]
+    master_key: bytes
+
+
 class ReplicatedAdds(CountedAdds):
     """The adds of one ledger by one client. `bookies` are looked up when they join."""
 
@@ -70,23 +81,19 @@ class ReplicatedAdds(CountedAdds):
 
     def __init__(
         self,
-        ledger_id: int,
-        quorum: Quorum,
-        ensemble: tuple[str, ...],
+        ledger: WrittenLedger,
         bookies: Mapping[str, BookieClient],
         ensembles: Ensembles,
-        master_key: bytes,
+        rules: AddRules = PLAIN_RULES,
         *,
         last_confirmed: int = -1,
         recovery: bool = False,
-        delays_change: bool = False,
-        quorum_timeout_seconds: float = 0.0,
     ) -> None:
-        super().__init__(ledger_id, quorum, last_confirmed, quorum_timeout_seconds, delays_change=delays_change)
-        self._ensemble, self._bookies = ensemble, bookies
-        self._ensembles, self._master_key, self._recovery = ensembles, master_key, recovery
+        super().__init__(ledger.ledger_id, ledger.quorum, last_confirmed, rules)
+        self._ensemble, self._bookies = ledger.ensemble, bookies
+        self._ensembles, self._master_key, self._recovery = ensembles, ledger.master_key, recovery
         self._promise = promises(self._loop)
-        self._clients = {seat: self._client(name) for seat, name in enumerate(ensemble)}
+        self._clients = {seat: self._client(name) for seat, name in enumerate(ledger.ensemble)}
         self.route = self._new_route()
         self._waiting: deque[Part] | None = None
         """Those of the pending ones that the tracker does not know yet."""

@@ -16,11 +16,12 @@ from bookkeeper.ledger_metadata.registry import LedgerRegistry, RegisteredLedger
 from bookkeeper.ledgers import LedgerBusy, LedgerClosed, LedgerError, LedgerFenced, NoSuchEntry
 from bookkeeper.ports import BookieClient
 from bookkeeper.read.reader import EntryReader
+from bookkeeper.write.counted_adds import PLAIN_RULES, AddRules
 from bookkeeper.write.ensemble_change import WriterEnsembles
 from bookkeeper.write.explicit_lac import ExplicitLac
 from bookkeeper.write.parts import Part
 from bookkeeper.write.quorum_tracker import Quorum
-from bookkeeper.write.replicated_adds import ReplicatedAdds
+from bookkeeper.write.replicated_adds import ReplicatedAdds, WrittenLedger
 from wire.bookie import digests
 from wire.bookie.digests import HEADER_BYTES, DigestType, lac_record
 from wire.kernels import entries
@@ -42,13 +43,11 @@ class BookieLedgerWriter(WriterRow):
         bookies: Mapping[str, BookieClient],
         reader: EntryReader,
         master_key: bytes,
+        rules: AddRules = PLAIN_RULES,
         *,
-        delays_change: bool = False,
-        quorum_timeout_seconds: float = 0.0,
-        explicit_lac_seconds: float = 0.0,
         on_closed: Callable[[RegisteredLedger], Awaitable[None]] | None = None,
     ) -> None:
-        """`explicit_lac_seconds`: so often readers are told what is confirmed; 0: never. `on_closed` does not fail."""
+        """`on_closed` does not fail."""
         self._on_closed = on_closed
         metadata = ensembles.ledger.metadata
         self.ledger_id = ensembles.ledger.ledger_id
@@ -56,22 +55,15 @@ class BookieLedgerWriter(WriterRow):
         self._seal = _seal_of(metadata)
         self._header_bytes = HEADER_BYTES[metadata.digest_type]
         self._loop = asyncio.get_running_loop()
-        self._adds = adds = ReplicatedAdds(
-            self.ledger_id,
-            Quorum(metadata.ensemble_size, metadata.write_quorum, metadata.ack_quorum),
-            metadata.segments[-1].bookies,
-            bookies,
-            ensembles,
-            master_key,
-            delays_change=delays_change,
-            quorum_timeout_seconds=quorum_timeout_seconds,
-        )
+        quorum = Quorum(metadata.ensemble_size, metadata.write_quorum, metadata.ack_quorum)
+        ledger = WrittenLedger(self.ledger_id, quorum, metadata.segments[-1].bookies, master_key)
+        self._adds = adds = ReplicatedAdds(ledger, bookies, ensembles, rules)
         self._explicit_lac: ExplicitLac | None = None
-        if explicit_lac_seconds:
+        if rules.explicit_lac_seconds:
             self._explicit_lac = ExplicitLac(
                 self.ledger_id,
                 master_key,
-                explicit_lac_seconds,
+                rules.explicit_lac_seconds,
                 lambda: adds.last_confirmed,
                 lambda: adds.clients if adds.failure is None else (),
                 partial(lac_record, self.ledger_id, digest=metadata.digest_type, password=metadata.password),

@@ -6,8 +6,9 @@ import socket
 from bookie.server.security.settings import BookieSecuritySettings
 from bookie.server.settings import BookieServerSettings
 from bookie.web.settings import BookieWebSettings
+from bookkeeper.network.network_bookies import NetworkBookies
 from bookkeeper.repair.auto_recovery import AutoRecovery
-from bookkeeper.repair.client import RepairClient
+from bookkeeper.repair.client import TIMEOUT_SECONDS, RepairClient
 from bookkeeper.repair.settings import RepairSettings
 from cli.configuration.loading import Configuration
 from metadata.sessions import Sessions
@@ -31,7 +32,8 @@ def auto_recovery(
     """The name of the process and its AutoRecovery, not started. BadSetting, BadTls."""
     owner = owner_name(configuration.settings(BookieServerSettings))
     tls = client_tls(configuration.settings(BookieSecuritySettings))
-    client = RepairClient(store, configuration.settings(RepairSettings), clock, rng, owner, tls=tls)
+    bookies = NetworkBookies(store, TIMEOUT_SECONDS, tls=tls)
+    client = RepairClient(store, configuration.settings(RepairSettings), clock, rng, owner, bookies)
     return owner, AutoRecovery(client, sessions)
 
 

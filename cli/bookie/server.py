@@ -27,8 +27,9 @@ from bookie.web.settings import BookieWebSettings, web_tls
 from bookkeeper.ledger_metadata.layouts import LAYOUTS
 from bookkeeper.ledger_metadata.paths import INSTANCE_ID, ROOT
 from bookkeeper.ledger_metadata.registry import LedgerRegistry
+from bookkeeper.network.network_bookies import NetworkBookies
 from bookkeeper.repair.auto_recovery import AutoRecovery
-from bookkeeper.repair.client import RepairClient
+from bookkeeper.repair.client import TIMEOUT_SECONDS, RepairClient
 from bookkeeper.repair.settings import RepairSettings
 from cli.bookie.peers import BookiePeers
 from cli.bookie.places import ledgers_of_bookie
@@ -139,8 +140,8 @@ class BookieServer:
         """Starts repairs of the cluster's ledgers under the bookie's name, beside serving its own."""
         settings = self._repair_settings
         if settings.auto_recovery_daemon_enabled:
-            name, tls = self.identity.bookie_id, self._security.peer_tls
-            client = RepairClient(self._store, settings, self._clock, self._rng, name, tls=tls)
+            bookies = NetworkBookies(self._store, TIMEOUT_SECONDS, tls=self._security.peer_tls)
+            client = RepairClient(self._store, settings, self._clock, self._rng, self.identity.bookie_id, bookies)
             self._auto_recovery = AutoRecovery(client, self._sessions)
             await self._auto_recovery.start()
 

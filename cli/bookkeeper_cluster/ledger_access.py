@@ -11,6 +11,7 @@ from bookkeeper.ledger_end.ledger_recovery import recover_ledger
 from bookkeeper.ledger_metadata.codec import LedgerMetadata, LedgerState, master_key
 from bookkeeper.ledger_metadata.registry import RegisteredLedger
 from bookkeeper.ledgers import LedgerUnreadable
+from bookkeeper.network.network_bookies import NetworkBookies
 from bookkeeper.ports import BookieClient
 from bookkeeper.read.reader import EntryReader
 from bookkeeper.repair.client import RepairClient
@@ -132,8 +133,9 @@ async def open_ledgers(
 ) -> AsyncIterator[LedgerAccess]:
     """Without `tls` bookies are spoken to in the clear. NotThere when there is no cluster; LedgerError, MetadataError."""
     await Cluster(store).registry()
+    bookies = NetworkBookies(store, ANSWER_SECONDS, tls=tls)
     client = RepairClient(
-        store, settings or RepairSettings(), RealClock(), RealRng(), "bookkeeper shell", None, ANSWER_SECONDS, tls
+        store, settings or RepairSettings(), RealClock(), RealRng(), "bookkeeper shell", bookies, ANSWER_SECONDS
     )
     try:
         await client.open()

@@ -8,9 +8,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from bookkeeper.ledgers import LedgerClosed, LedgerError
+from bookkeeper.write.counted_adds import AddRules
 from bookkeeper.write.parts import Part
 from bookkeeper.write.quorum_tracker import Quorum
-from bookkeeper.write.replicated_adds import ReplicatedAdds
+from bookkeeper.write.replicated_adds import ReplicatedAdds, WrittenLedger
 from ports.loop.promise import listen
 from wire.bookie.codes import BookieCode, BookieError
 from wire.run import EntryMix, EntryRun, batch_of
@@ -81,9 +82,8 @@ class Twin:
         names = tuple(f"b{number}" for number in range(sizes[0]))
         bookies = {name: FakeTaker(name, self) for name in (*names, *(f"spare{number}" for number in range(spares)))}
         self.ensembles = FakeEnsembles(spares, self.told)
-        self.adds = ReplicatedAdds(
-            LEDGER, Quorum(*sizes), names, bookies, self.ensembles, b"key", delays_change=delays, quorum_timeout_seconds=seconds
-        )
+        ledger = WrittenLedger(LEDGER, Quorum(*sizes), names, b"key")
+        self.adds = ReplicatedAdds(ledger, bookies, self.ensembles, AddRules(delays, seconds))
         self.next_entry_id = 0
         self.parts = 0
 
