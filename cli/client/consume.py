@@ -16,7 +16,7 @@ from cli.client.pattern import TopicPattern
 from cli.client.received import Message, Undecodable, decoded
 from cli.client.schemas import TopicSchemas, read_value
 from cli.client.shown import Origin, as_json, as_text, content_of, value_text
-from cli.client.subscription import MASK, Arrival, Subscription
+from cli.client.subscription import MASK, Arrival, Reading, Subscription
 from cli.client.topic import PARTITION, partitions_of
 from cli.client_configuration import ClientConfiguration
 from wire.errors import RemoteError
@@ -119,16 +119,13 @@ class _Run:
     def _subscribe(self, topics: Sequence[str]) -> None:
         for topic in topics:
             if topic not in self._members:
-                member = Subscription(
-                    topic,
-                    self._about,
+                reading = Reading(
                     self._values["queue-size"] or QUEUE_DEFAULT,
-                    self._configuration,
-                    self._notices,
-                    acknowledges=self._acknowledges,
+                    self._acknowledges,
                     from_ms=max(0, self._values.get("start-timestamp", 0)),
                     includes_start=bool(self._values.get("start-message-id-inclusive")),
                 )
+                member = Subscription(topic, self._about, reading, self._configuration, self._notices)
                 member.open()
                 self._members[topic] = member
 

@@ -6,6 +6,7 @@ passed over when it comes again. A reader goes on behind what it told last.
 
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from cli.client.connection import PulsarConnection, Received
@@ -46,32 +47,37 @@ class Arrival(NamedTuple):
         return self.about.message_id.ledger_id, self.about.message_id.entry_id
 
 
-class Subscription(Lasting):
-    """`arrivals` yields what came; each is `done` when its messages are told. `acknowledges`: else it only reads.
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """Manner of reading a subscription. `acknowledges`: else it only reads.
 
     queue: permits. from_ms: begin at a publish time, 0: where the subscription is. includes_start: a reader that begins at the
     latest message is given that too.
     """
 
+    queue: int
+    acknowledges: bool
+    from_ms: int = 0
+    ack_delay_seconds: float = 0.0
+    includes_start: bool = False
+
+
+class Subscription(Lasting):
+    """`arrivals` yields what came; each is `done` when its messages are told."""
+
     def __init__(
         self,
         topic: str,
         about: CommandSubscribe,
-        queue: int,
+        reading: Reading,
         configuration: ClientConfiguration,
         notices: Notices,
-        *,
-        acknowledges: bool,
-        from_ms: int = 0,
-        ack_delay_seconds: float = 0.0,
-        includes_start: bool = False,
     ) -> None:
         super().__init__(topic, configuration, notices)
         self._about = CommandSubscribe()
         self._about.CopyFrom(about)
         self._about.topic, self._about.consumer_id = topic, CONSUMER_ID
-        self._queue, self._taken, self._from_ms, self._includes_start = queue, 0, from_ms, includes_start
-        self._acknowledges, self._ack_delay = acknowledges, ack_delay_seconds
+        self._reading, self._taken = reading, 0
         self._unsent: list[Place] = []
         self._unsent_since = 0.0
         self._unconfirmed: dict[Place, None] = {}
@@ -86,7 +92,7 @@ class Subscription(Lasting):
 
     def introduce(self, connection: PulsarConnection, *, again: bool) -> None:
         self._subscribe(connection)
-        if not again and self._from_ms > 0:
+        if not again and self._reading.from_ms > 0:
             self._seek(connection)
             self._subscribe(connection)
         elif not again and self._begins_at_latest:
@@ -95,7 +101,7 @@ class Subscription(Lasting):
         self._groups.clear()
         self._unsent = list(self._unconfirmed)
         self._send_acks(connection, everything=True)
-        self._flow(connection, self._queue)
+        self._flow(connection, self._reading.queue)
 
     def _subscribe(self, connection: PulsarConnection) -> None:
         self._about.request_id = connection.request_id()
@@ -103,7 +109,9 @@ class Subscription(Lasting):
 
     def _seek(self, connection: PulsarConnection) -> None:
         """The broker sends the subscription's consumers away before it answers."""
-        seek = CommandSeek(consumer_id=CONSUMER_ID, request_id=connection.request_id(), message_publish_time=self._from_ms)
+        seek = CommandSeek(
+            consumer_id=CONSUMER_ID, request_id=connection.request_id(), message_publish_time=self._reading.from_ms
+        )
         connection.ask(BaseCommand(type=BaseCommand.SEEK, seek=seek), BaseCommand.SUCCESS)
         connection.waiting.clear()
 
@@ -121,7 +129,7 @@ class Subscription(Lasting):
         connection.ask(close, BaseCommand.SUCCESS)
         connection.waiting.clear()
         last, start = answer.last_message_id, self._about.start_message_id
-        start.ledger_id, start.entry_id = last.ledger_id, (last.entry_id - self._includes_start) & MASK
+        start.ledger_id, start.entry_id = last.ledger_id, (last.entry_id - self._reading.includes_start) & MASK
         self._subscribe(connection)
 
     def arrivals(self) -> Iterator[Arrival]:
@@ -139,7 +147,7 @@ class Subscription(Lasting):
         """Acknowledgements that are due go out, and the permits of what was taken are given again."""
         if self.connection is not None:
             self._send_acks(self.connection, everything=False)
-            if self._taken * 2 >= self._queue and len(self._groups) < GROUPS_MAX:
+            if self._taken * 2 >= self._reading.queue and len(self._groups) < GROUPS_MAX:
                 self._flow(self.connection, self._taken)
                 self._taken = 0
 
@@ -165,9 +173,9 @@ class Subscription(Lasting):
         not acknowledged, as with Apache's client: it comes again to the next consumer.
         """
         self._taken += messages
-        if not self._acknowledges or not self._about.durable:
+        if not self._reading.acknowledges or not self._about.durable:
             self._about.start_message_id.ledger_id, self._about.start_message_id.entry_id = arrival.place
-        if self._acknowledges and whole:
+        if self._reading.acknowledges and whole:
             if not self._unsent:
                 self._unsent_since = time.monotonic()
             self._unsent.append(arrival.place)
@@ -186,7 +194,7 @@ class Subscription(Lasting):
                 self.lose(error)
 
     def _send_acks(self, connection: PulsarConnection, *, everything: bool) -> None:
-        is_due = time.monotonic() - self._unsent_since >= self._ack_delay or len(self._unsent) >= ACKS_MAX
+        is_due = time.monotonic() - self._unsent_since >= self._reading.ack_delay_seconds or len(self._unsent) >= ACKS_MAX
         if not self._unsent or not (everything or is_due):
             return
         for start in range(0, len(self._unsent), ACKS_MAX):

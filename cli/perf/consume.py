@@ -12,7 +12,7 @@ from cli.admin.arguments import WrongUsage
 from cli.admin.commands.message_ids import position
 from cli.client.consume import CONFIRM_SECONDS_MAX, POSITIONS, TYPES, reader
 from cli.client.lasting import LOOK_SECONDS, Notices, attend
-from cli.client.subscription import Arrival, Subscription
+from cli.client.subscription import Arrival, Reading, Subscription
 from cli.client_configuration import ClientConfiguration
 from cli.perf.progress import Progress
 from cli.perf.topics import topic_names, with_partitions
@@ -92,7 +92,8 @@ def _member(
     acknowledges: bool,
 ) -> Subscription:
     delay = values.get("acks-delay-millis", 0) / 1000
-    member = Subscription(topic, about, queue, configuration, notices, acknowledges=acknowledges, ack_delay_seconds=delay)
+    reading = Reading(queue, acknowledges, ack_delay_seconds=delay)
+    member = Subscription(topic, about, reading, configuration, notices)
     member.open()
     return member
 

@@ -8,6 +8,7 @@ import asyncio
 import errno
 import random
 from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -44,8 +45,17 @@ REFUSALS = (BrokerError, MetadataError, CannotSplit, BundleReplaced)
 """What an operator may be told."""
 
 
+@dataclass(frozen=True, slots=True)
+class Machines:
+    """Machines that faults befall; clients are hosts without a machine's disk."""
+
+    brokers: Sequence[BrokerMachine]
+    bookies: Sequence[BookieMachine]
+    clients: Sequence[str]
+
+
 class ClusterFaults:
-    """Faults of one run. `owner_of` says which machine opened a topic last, if any did."""
+    """Faults of one run. `topics`: for each topic, the machine that opened it last, if any did."""
 
     def __init__(
         self,
@@ -53,14 +63,13 @@ class ClusterFaults:
         network: SimNetwork,
         rng: random.Random,
         zookeeper: SimZooKeeper,
-        brokers: Sequence[BrokerMachine],
-        bookies: Sequence[BookieMachine],
-        clients: Sequence[str],
+        machines: Machines,
         topics: Mapping[str, Callable[[], str | None]],
     ) -> None:
         self.counts: dict[str, int] = {}
         self._loop, self._network, self._rng, self._zookeeper = loop, network, rng, zookeeper
-        self._brokers, self._bookies, self._clients, self._topics = brokers, bookies, clients, topics
+        self._brokers, self._bookies, self._clients = machines.brokers, machines.bookies, machines.clients
+        self._topics = topics
         self._zookeeper_back_at = 0.0
         self._actions: Mapping[Kind, Callable[[float], None]] = {
             Kind.KILL_BROKER: self._kill_broker,

@@ -24,7 +24,7 @@ from simulation.clients.consumer import ConsumerShape, SimConsumer
 from simulation.clients.producer import SimProducer
 from simulation.cluster.checker import ClusterChecker
 from simulation.cluster.client import ClusterClient
-from simulation.cluster.faults import ClusterFaults
+from simulation.cluster.faults import ClusterFaults, Machines
 from simulation.cluster.machines import (
     BROKER_PORT,
     METADATA_SECONDS_MAX,
@@ -98,9 +98,7 @@ class ClusterScenario:
             self.network,
             stream(plan.seed, "faults"),
             self.zookeeper,
-            self.brokers,
-            self.bookies,
-            [_client_host(number) for number in range(plan.clients)],
+            Machines(self.brokers, self.bookies, [_client_host(number) for number in range(plan.clients)]),
             {topic.plan.name: topic.owner for topic in self.topics},
         )
 
