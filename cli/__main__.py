@@ -5,6 +5,7 @@ import os
 import sys
 from collections.abc import Sequence
 
+from cli.command_line.closed_output import exit_status
 from cli.command_line.commands import COMMANDS, SUPERVISOR, called
 from cli.command_line.suggesting_parser import SuggestingParser
 from cli.serving import interpreter
@@ -57,4 +58,4 @@ def server_parser() -> SuggestingParser:
 if __name__ == "__main__":
     if sys.argv[1:2] and sys.argv[1] in COMMANDS and COMMANDS[sys.argv[1]].is_server:
         interpreter.off_while_starting()
-    sys.exit(main())
+    sys.exit(exit_status(main))

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 from contextlib import ExitStack
 
+from cli.command_line.closed_output import exit_status
 from simulation.checks.memory import watched
 from simulation.cluster.full_bookie_scenario import run_full_bookie_seed
 from simulation.cluster.scenario import run_cluster_seed
@@ -116,4 +117,4 @@ def _parser() -> argparse.ArgumentParser:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(exit_status(main))

@@ -13,6 +13,7 @@ from pathlib import Path
 from cli.bookkeeper_shell.context import LEDGER_ID_FORMATS, CommandFailed, Shell
 from cli.bookkeeper_shell.options import HELP, Option, WrongUsage, parse, parse_leading
 from cli.bookkeeper_shell.table import COMMANDS, FAILED, REFUSED, Command
+from cli.command_line.closed_output import exit_status
 from cli.command_line.suggestions import did_you_mean
 from cli.configuration.loading import CONF, load_configuration
 from cli.version import version_text
@@ -162,4 +163,4 @@ def _help(words: Sequence[str], code: int) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(exit_status(main))

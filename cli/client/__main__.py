@@ -14,6 +14,7 @@ from cli.admin.arguments import WrongUsage, parse
 from cli.admin.table import Option, options, positionals
 from cli.client.commands import ABOUT, COMMANDS, JSON, OWN, TEXTS
 from cli.client_configuration import ClientConfiguration, ConfigurationError, load_client_configuration
+from cli.command_line.closed_output import exit_status
 from cli.command_line.option_texts import command_help, option_lines
 from cli.command_line.suggestions import did_you_mean
 from cli.version import version_text
@@ -151,4 +152,4 @@ def usage(name: str) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(exit_status(main))

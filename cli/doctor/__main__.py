@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from cli.client_configuration import ConfigurationError
+from cli.command_line.closed_output import exit_status
 from cli.data_place import default_data
 from cli.doctor.check import judged
 from cli.doctor.examination import CHECKS, Asked, facts_of
@@ -90,4 +91,4 @@ def _options() -> Iterable[tuple[tuple[str, ...], dict[str, object]]]:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(exit_status(main))

@@ -12,6 +12,7 @@ from cli.admin.arguments import WrongUsage, parse
 from cli.admin.table import options, positionals
 from cli.client.__main__ import HELP, VERSION, Interrupted, reader_is_gone, with_signals
 from cli.client_configuration import ClientConfiguration, ConfigurationError, load_client_configuration
+from cli.command_line.closed_output import exit_status
 from cli.command_line.option_texts import command_help
 from cli.command_line.suggestions import did_you_mean
 from cli.perf.options import ABOUT, ABSENT, COMMANDS, JSON, TEXTS
@@ -90,4 +91,4 @@ def usage(name: str) -> str:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(exit_status(main))

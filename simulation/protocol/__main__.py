@@ -10,6 +10,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from cli.command_line.closed_output import exit_status
 from simulation.planted import PLANTED
 from simulation.protocol.exhaustive import Found
 from simulation.protocol.ledger_protocol import BOUNDS, STATES_MAX, check
@@ -75,4 +76,4 @@ def _parser() -> argparse.ArgumentParser:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(exit_status(main))
