@@ -22,10 +22,10 @@ from wire.picked_runs import Picked, Picks
 from wire.position import Position
 from wire.run import HEADER_BYTES_CRC32C, EntryBatch, EntryRun
 
-from .append.append_driver import Appender, AppendListeners
+from .append.append_driver import Appender
 from .append.creation_driver import LedgerCreation
 from .append.entry_metadata import EntryMetadata
-from .append.listeners import ConfirmedListeners, New, RefusedListener, Taker
+from .append.listeners import AppendListeners, ConfirmedListeners, New, RefusedListener, Taker
 from .append.rollover import rollover_limits
 from .cache.entry_cache import CachedLog
 from .contract import LATEST, LedgerFacts, ManagedCursor, Skipped

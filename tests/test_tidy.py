@@ -28,6 +28,10 @@ LONG_FUNCTIONS = {
     "wire/kernels/messages.py:_frames": 80,  # one loop for the compiler: a call per message is what the kernel saves
 }
 
+ARGUMENTS_MAX = 7
+LONG_RECORDS: Mapping[str, int] = {}
+"""Records of values with more fields than that. No class with code of its own is here."""
+
 FORBIDDEN_NAMES = {"utils", "util", "helpers", "helper", "common", "misc", "manager", "managers"}
 
 SILENT_HANDLERS: Mapping[str, int] = {}
@@ -113,6 +117,29 @@ def test_functions_are_short() -> None:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     }
     assert over_the_limit(lengths, FUNCTION_LINES_MAX, LONG_FUNCTIONS) == []
+
+
+def test_no_class_takes_more_than_seven_arguments() -> None:
+    """Arguments that belong together are one value with a name. Fields without a default count for a dataclass."""
+    taken = {
+        f"{path}:{node.name}": _arguments(node)
+        for path, module in modules().items()
+        if not path.startswith(("tests/", "benchmarks/"))
+        for node in ast.walk(module)
+        if isinstance(node, ast.ClassDef)
+    }
+    assert {name: count for name, count in taken.items() if count > ARGUMENTS_MAX} == LONG_RECORDS
+
+
+def _arguments(node: ast.ClassDef) -> int:
+    for statement in node.body:
+        if isinstance(statement, ast.FunctionDef) and statement.name == "__init__":
+            given = statement.args
+            return len(given.posonlyargs) + len(given.args) - 1 + len(given.kwonlyargs)
+    if not any(ast.unparse(each).startswith(("dataclass", "record")) for each in node.decorator_list):
+        return 0
+    fields = [each for each in node.body if isinstance(each, ast.AnnAssign) and "ClassVar" not in ast.unparse(each.annotation)]
+    return sum(each.value is None for each in fields)
 
 
 def test_names_of_folders_and_modules_say_what_is_in_them() -> None:

@@ -14,8 +14,6 @@ ever confirmed that no ledger confirmed, and nothing overtakes.
 import asyncio
 import logging
 from collections import deque
-from collections.abc import Callable
-from dataclasses import dataclass
 
 from bookkeeper.ledgers import LedgerError, LedgerFenced, LedgerStore, LedgerWriter
 from bookkeeper.write.parts import Part
@@ -32,7 +30,7 @@ from ..ledgers.sequence import LedgerSequence
 from ..meters import LedgerMeters
 from .answers import Append, again, answered_by, sent_again, tell_failure
 from .creation_driver import LedgerCreation
-from .listeners import ConfirmedListeners, run_of
+from .listeners import AppendListeners, ConfirmedListeners, run_of
 from .rollover import RolloverLimits
 from .settling import settle
 
@@ -45,19 +43,6 @@ NEVER = -1.0
 """An age that no ledger reaches, as a kernel compares it (`turns`)."""
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class AppendListeners:
-    """Listeners of one managed ledger's appends. `confirmed` and `stamped` are notified of each stored run, before its future
-    is done; `switched` when a new ledger has begun; `refused` when appends are to be refused: False fails the managed ledger
-    instead.
-    """
-
-    confirmed: ConfirmedListeners
-    switched: Callable[[], None]
-    refused: Callable[[], bool]
-    stamped: Callable[[EntryRun], None] | None = None
 
 
 class Appender(AppenderRow):

@@ -7,6 +7,7 @@ there, it may take the run itself: then nobody keeps it.
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from bookkeeper.write.parts import Part
@@ -149,3 +150,16 @@ class ConfirmedListeners(ListenersRow):
         self.keep_new()
         for listener, _ in listeners:
             listener()
+
+
+@dataclass(frozen=True, slots=True)
+class AppendListeners:
+    """Listeners of one managed ledger's appends. `confirmed` and `stamped` are notified of each stored run, before its future
+    is done; `switched` when a new ledger has begun; `refused` when appends are to be refused: False fails the managed ledger
+    instead.
+    """
+
+    confirmed: ConfirmedListeners
+    switched: Callable[[], None]
+    refused: Callable[[], bool]
+    stamped: Callable[[EntryRun], None] | None = None

@@ -19,15 +19,14 @@ from wire.position import Position
 from ..errors import ManagedLedgerError, ManagedLedgerFenced
 from ..ledgers.sequence import NOWHERE
 from ..meters import CursorMeters
-from ..settings import ManagedLedgerSettings
+from ..surroundings import Surroundings
 from .acknowledgements import Acknowledgements
 from .batch_indexes import Words
 from .cursor_host import CursorHost, before
-from .cursor_saves import CursorSaves, PlainSave
+from .cursor_saves import PlainSave
 from .cursor_store import CursorStore
 from .holes.hole_stats import HoleStats
 from .holes.holes_driver import StoredHoles
-from .holes.segment_cache import HoleCache
 from .properties import internal
 from .state import CursorState
 from .throttle import MarkThrottle
@@ -174,23 +173,21 @@ class DurableCursor(MemoryCursor):
         name: str,
         acknowledgements: Acknowledgements,
         store: CursorStore,
-        holes: HoleCache,
-        saves: CursorSaves,
-        settings: ManagedLedgerSettings,
+        around: Surroundings,
         properties: Mapping[str, int],
     ) -> None:
         super().__init__(host, name, acknowledgements)
         self.persistent_mark_delete = self._written_mark = acknowledgements.mark_delete
         self._properties = properties
         self._store = store
-        self._holes = StoredHoles(acknowledgements, store, holes, settings, ask(self._state))
+        self._holes = StoredHoles(acknowledgements, store, around.holes, around.settings, ask(self._state))
         self._throttle = MarkThrottle(
-            settings.managed_ledger_default_mark_delete_rate_limit,
-            settings.managed_ledger_cursor_position_flush_seconds,
+            around.settings.managed_ledger_default_mark_delete_rate_limit,
+            around.settings.managed_ledger_cursor_position_flush_seconds,
             acknowledgements.version,
         )
         self._loop = asyncio.get_running_loop()
-        self._saves = saves
+        self._saves = around.saves
         self._planned = None  # the key of the next save, by which it can be forgotten
         self._save: PlainSave | None = None
         """Under way. It begins only where nobody has the turn, and who gets the turn waits for its end."""

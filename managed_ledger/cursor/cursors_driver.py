@@ -143,7 +143,7 @@ class LedgerCursors:
         machine = Acknowledgements(self._host.sequence, state.mark_delete)
         machine.restore(state.holes, state.batches, state.segments)
         around = self._around
-        cursor = DurableCursor(self._host, name, machine, store, around.holes, around.saves, around.settings, state.properties)
+        cursor = DurableCursor(self._host, name, machine, store, around, state.properties)
         cursor.limit_marks(self._marks_per_second)
         self.by_name[name] = cursor
         self.slowest.noted(name)

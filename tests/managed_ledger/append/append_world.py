@@ -6,9 +6,9 @@ from typing import Any
 
 from bookkeeper.ledgers import DEFAULT_QUORUMS, LedgerWriter, Quorums
 from bookkeeper.write.parts import NOT_TAKEN, Part
-from managed_ledger.append.append_driver import Appender, AppendListeners
+from managed_ledger.append.append_driver import Appender
 from managed_ledger.append.creation_driver import LedgerCreation
-from managed_ledger.append.listeners import ConfirmedListeners, New, run_of
+from managed_ledger.append.listeners import AppendListeners, ConfirmedListeners, New, run_of
 from managed_ledger.append.rollover import RolloverLimits
 from managed_ledger.ledgers.deletion_driver import LedgerDeletion
 from managed_ledger.ledgers.metadata_driver import LogMetadata
