@@ -17,7 +17,7 @@ from bookkeeper.ledgers import LedgerError
 from metadata.zookeeper.store import ZooKeeperStore
 from tests.bookkeeper.ledger_metadata.test_ledger_metadata_nodes import CLOSED
 from tests.metadata.conftest import open_on
-from tests.metadata.test_metadata_stores import run
+from tests.metadata.test_store import run
 from tests.metadata.zookeeper.zookeeper_server import ZooKeeperProcess
 from tests.toolchain import maven_classpath, run_tool
 

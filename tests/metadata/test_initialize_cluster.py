@@ -16,7 +16,7 @@ from metadata.embedded import EmbeddedStore
 from metadata.memory import MemoryStore, SharedTree
 from metadata.store import MetadataError, MetadataStore
 from tests.metadata.conftest import open_on
-from tests.metadata.test_metadata_stores import TickingClock, run
+from tests.metadata.test_store import TickingClock, run
 from tests.metadata.zookeeper.zookeeper_server import ZooKeeperProcess
 from tests.started_process import ROOT
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.metadata.conftest import open_on
-from tests.metadata.test_metadata_stores import run
+from tests.metadata.test_store import run
 from tests.metadata.zookeeper.zookeeper_server import ZooKeeperProcess, keep_classpath, need_zookeeper
 from tests.started_process import ROOT, free_port
 

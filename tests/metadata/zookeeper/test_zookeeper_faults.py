@@ -13,7 +13,7 @@ from metadata.sessions import SessionEvent
 from metadata.store import BadVersion, Change, MetadataError, Notification, OutcomeUnknown, SessionExpired, StoreUnavailable
 from metadata.zookeeper.store import COMMIT_BYTES_MAX, ZooKeeperStore
 from tests.metadata.conftest import OpenZooKeeper, close_opened, open_below, open_on
-from tests.metadata.test_metadata_stores import run
+from tests.metadata.test_store import run
 from tests.metadata.zookeeper.zookeeper_server import SESSION_SECONDS, ZooKeeperProcess, need_zookeeper
 
 _numbers = itertools.count()

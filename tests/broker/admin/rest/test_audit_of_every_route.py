@@ -12,8 +12,8 @@ from broker.admin.rest.answers import Refusal
 from broker.admin.rest.endpoints import Endpoint
 from broker.security.authorization.callers import Caller
 from tests.broker.admin.admin_world import AdminWorld, play
-from tests.broker.admin.rest.test_audit import lines
 from tests.broker.admin.rest.test_bad_input import endpoints
+from tests.ports.test_audit import lines
 
 WHY = "not for the likes of chief"
 

@@ -10,7 +10,7 @@ from broker.service.neighbours.members import broker_data
 from broker.service.ownership.foreign_owners import is_foreign
 from metadata.store import MetadataError
 from tests.broker.service.houses import TOPICS, House, a_cluster, play
-from tests.broker.service.ownership.test_bundle_ownership import BUNDLE
+from tests.broker.service.ownership.test_ownership_machine import BUNDLE
 
 APACHES = "org.apache.pulsar.broker.loadbalance"
 

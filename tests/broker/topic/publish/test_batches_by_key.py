@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from broker.topic.publish.batches_by_key import has_gaps
-from tests.broker.topic.publish.test_deduplicated_topic import (
+from tests.broker.topic.publish.test_deduplication_driver import (
     NOWHERE,
     again,
     body,

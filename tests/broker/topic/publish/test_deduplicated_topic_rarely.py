@@ -9,7 +9,7 @@ import uvloop
 from broker.errors import BrokerError, ServerError
 from broker.policies.topic_settings import TopicSettings
 from broker.topic.publish.deduplication_driver import CURSOR
-from tests.broker.topic.publish.test_deduplicated_topic import (
+from tests.broker.topic.publish.test_deduplication_driver import (
     NOWHERE,
     again,
     batches,

@@ -9,7 +9,7 @@ from broker.errors import ServerError
 from tests.broker.connection.peer import Peer, play, producer, settle, subscribe
 from wire.generated.pulsar_api_pb2 import BaseCommand
 
-from .secured_server import Secured, secured
+from ...security.secured_server import Secured, secured
 
 BOTH = {"alice": ["produce", "consume"]}
 

@@ -14,9 +14,9 @@ from tests.broker.connection.peer import TOPIC, flow, lookup, partitions, play, 
 from wire.generated import pulsar_api_pb2 as api
 from wire.generated.pulsar_api_pb2 import BaseCommand
 
-from .matrix.conversations import error_in
-from .secured_server import BEGINNING, Secured, auth_response, connect, secured
-from .token_maker import CANARY, token
+from ...security.matrix.conversations import error_in
+from ...security.secured_server import BEGINNING, Secured, auth_response, connect, secured
+from ...security.token_maker import CANARY, token
 
 
 def code_of(answer: BaseCommand) -> ServerError:

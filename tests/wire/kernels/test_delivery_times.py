@@ -8,7 +8,7 @@ from wire.generated.pulsar_api_pb2 import MessageMetadata
 from wire.kernels.delivery_times import deliver_times, longest_delay
 from wire.run import EntryRun
 
-from .frame_samples import metadata, section, stored
+from ..frame_samples import metadata, section, stored
 
 PUBLISHED_MS = 1_700_000_000_123
 

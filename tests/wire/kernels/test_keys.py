@@ -9,7 +9,7 @@ from types import ModuleType
 
 import pytest
 
-SOURCE = pathlib.Path(__file__).resolve().parents[4] / "wire" / "kernels" / "keys.py"
+SOURCE = pathlib.Path(__file__).resolve().parents[3] / "wire" / "kernels" / "keys.py"
 
 
 def plain() -> ModuleType:
