@@ -14,6 +14,8 @@ from wire.transactions import TxnId
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 
+WIRE_HEADER_BYTES = 32
+"""Known size of the header of an entry whose ledger's digest is not known: four numbers. The digest counts as payload."""
 HEADER_BYTES_CRC32C = 36
 """Size of header and digest for the CRC32C digest: 32 + 4."""
 
@@ -121,11 +123,13 @@ class EntryRun:
 class EntryMix:
     """Sealed entries of any ledgers in the order in which they came; ledger and entry id are in the header of each.
 
-    `offsets` ("I", count + 1 elements) begin with 0 and end with the length of `buffer`. Immutable, as an `EntryRun`.
+    `offsets` ("I", count + 1 elements) begin with 0 and end with the length of `buffer`. `header_bytes` is what the header of
+    each takes at least, with its digest where that is known. Immutable, as an `EntryRun`.
     """
 
     buffer: bytes | bytearray
     offsets: "array[int]"
+    header_bytes: int = WIRE_HEADER_BYTES
 
     @property
     def count(self) -> int:

@@ -1,20 +1,25 @@
 """Memtable: the runs that are in the journal but not yet in an entry log, by ledger and first entry. Pure.
 
-It shares the runs' buffers with whoever else holds them, and counts what a run really costs. Entries that came mixed stay as
-they came until somebody looks for one or the table is flushed: only then are they copied into runs, each ledger's together.
+It shares the buffers of large runs with their other holders, and counts what a run really costs. Small runs and mixes stay as
+they came until an entry is looked for or the table is flushed: only then are they copied into runs, each ledger's together.
 """
 
+from collections import deque
 from collections.abc import Iterator
 
 from bookie.ranges import LedgerRanges
-from wire.kernels.mixes import runs_of
+from wire.kernels.mixes import joined, runs_of
 from wire.run import EntryMix, EntryRun
 
 RUN_OVERHEAD_BYTES = 320
 """What CPython pays for a run beside its bytes: the object, its buffer's and its array's headers, the two list places."""
 OFFSET_BYTES = 4
-SORTED_TOGETHER_BYTES = 4 << 20
-"""Of mixes: while they are sorted they are in memory twice."""
+SORTED_TOGETHER_BYTES = 2 << 20
+"""Bytes of the parts that are sorted together: while that happens they are in memory twice."""
+PARTS_AT_ONCE, RUNS_AT_ONCE = 1024, 512
+"""Parts that are joined, and runs that find their places, in one step: a millisecond."""
+COPIED_RUN_BYTES_MAX = 16 << 10
+"""A larger run is not copied to be one with its neighbours: what it costs beside its bytes is little."""
 
 
 def cost_bytes(entries: EntryRun | EntryMix) -> int:
@@ -26,23 +31,32 @@ def cost_bytes(entries: EntryRun | EntryMix) -> int:
 class Memtable:
     """Runs of many ledgers."""
 
-    __slots__ = ("_sorted", "_unsorted", "size_bytes")
+    __slots__ = ("_joined", "_joined_bytes", "_placeless", "_sorted", "_unsorted", "size_bytes")
 
     def __init__(self) -> None:
         self._sorted: LedgerRanges[EntryRun] = LedgerRanges()
-        self._unsorted: list[EntryRun | EntryMix] = []
-        """In the order in which they came, as the newest of an entry wins."""
+        self._placeless: deque[EntryRun] = deque()
+        """Runs that were sorted and have no place in `_sorted` yet; older than `_joined`."""
+        self._joined: list[EntryMix] = []
+        """Parts that were joined, to be sorted together; older than `_unsorted`."""
+        self._joined_bytes = 0
+        self._unsorted: deque[EntryRun | EntryMix] = deque()
+        """Parts in the order in which they came, as the newest of an entry wins."""
         self.size_bytes = 0
 
     def __bool__(self) -> bool:
-        return bool(self._unsorted or self._sorted)
+        return self.is_unsorted or bool(self._sorted)
+
+    @property
+    def is_unsorted(self) -> bool:
+        return bool(self._unsorted or self._joined or self._placeless)
 
     def insert(self, entries: EntryRun | EntryMix, size_bytes: int) -> None:
         """Add what costs `size_bytes`."""
-        if self._unsorted or isinstance(entries, EntryMix):
-            self._unsorted.append(entries)
-        else:
+        if isinstance(entries, EntryRun) and _is_large(entries) and not self.is_unsorted:
             self._sorted.of(entries.ledger_id).insert(entries)
+        else:
+            self._unsorted.append(entries)
         self.size_bytes += size_bytes
 
     def find(self, ledger_id: int, entry_id: int) -> EntryRun | None:
@@ -75,6 +89,17 @@ class Memtable:
         self.size_bytes -= cost_bytes(run)
         return True
 
+    def sort_steps(self) -> Iterator[None]:
+        """Sorts what came mixed, in steps of one to three milliseconds."""
+        while self.is_unsorted:
+            if self._placeless:
+                self._place()
+            elif self._joined and (self._joined_bytes >= SORTED_TOGETHER_BYTES or not self._joins_next()):
+                self._sort_joined()
+            else:
+                self._join()
+            yield
+
     def sorted_ledgers(self) -> Iterator[tuple[int, Iterator[EntryRun]]]:
         """The runs of each ledger, by ledger id: the order of an entry log."""
         return self._ranges().ascending()
@@ -83,32 +108,47 @@ class Memtable:
         """Check the invariants, for tests and simulations."""
         self._sorted.check_invariants()
         held_bytes = sum(run.size_bytes for _, runs in self._sorted.ascending() for run in runs)
-        assert self.size_bytes >= held_bytes + sum(entries.size_bytes for entries in self._unsorted)
-        assert not self._unsorted or isinstance(self._unsorted[0], EntryMix), "a run that could be sorted in was not"
+        assert self.size_bytes >= held_bytes + sum(
+            entries.size_bytes for entries in (*self._placeless, *self._joined, *self._unsorted)
+        )
 
     def _ranges(self) -> LedgerRanges[EntryRun]:
-        if self._unsorted:
-            self._sort()
+        for _ in self.sort_steps():
+            pass
         return self._sorted
 
-    def _sort(self) -> None:
-        unsorted, self._unsorted = self._unsorted, []
-        together: list[EntryMix] = []
-        size_bytes = 0
-        for part in unsorted:
-            if isinstance(part, EntryMix):
-                together.append(part)
-                size_bytes += part.size_bytes
-                if size_bytes < SORTED_TOGETHER_BYTES:
-                    continue
-            self._sort_mixes(together)
-            together, size_bytes = [], 0
-            if isinstance(part, EntryRun):
-                self._sorted.of(part.ledger_id).insert(part)
-        self._sort_mixes(together)
+    def _joins_next(self) -> bool:
+        """Whether there is an unsorted part that is joined with others."""
+        return bool(self._unsorted) and not _is_large(self._unsorted[0])
 
-    def _sort_mixes(self, mixes: list[EntryMix]) -> None:
-        for run in runs_of(mixes) if mixes else ():
+    def _join(self) -> None:
+        parts: list[EntryRun | EntryMix] = []
+        size_bytes = 0
+        while len(parts) < PARTS_AT_ONCE and size_bytes < SORTED_TOGETHER_BYTES and self._joins_next():
+            parts.append(self._unsorted.popleft())
+            size_bytes += parts[-1].size_bytes
+        if not parts:
+            large = self._unsorted.popleft()
+            assert isinstance(large, EntryRun)
+            self._placeless.append(large)
+            return
+        mix = joined(parts)
+        self.size_bytes += cost_bytes(mix) - sum(map(cost_bytes, parts))
+        self._joined.append(mix)
+        self._joined_bytes += size_bytes
+
+    def _sort_joined(self) -> None:
+        runs = runs_of(self._joined)
+        self.size_bytes += sum(map(cost_bytes, runs)) - sum(map(cost_bytes, self._joined))
+        self._placeless.extend(runs)
+        self._joined, self._joined_bytes = [], 0
+
+    def _place(self) -> None:
+        for _ in range(min(RUNS_AT_ONCE, len(self._placeless))):
+            run = self._placeless.popleft()
             self._sorted.of(run.ledger_id).insert(run)
-            self.size_bytes += cost_bytes(run)
-        self.size_bytes -= sum(map(cost_bytes, mixes))
+
+
+def _is_large(part: EntryRun | EntryMix) -> bool:
+    """Whether it is a run that is not copied."""
+    return isinstance(part, EntryRun) and part.size_bytes > COPIED_RUN_BYTES_MAX

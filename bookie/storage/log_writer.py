@@ -4,6 +4,7 @@ After an error the current log is left as the checkpoint knows it, and the next 
 may claim success later.
 """
 
+import asyncio
 from collections.abc import Iterable
 
 from bookie.storage.block_v1 import plan_blocks
@@ -14,6 +15,8 @@ from ports.disk.disk import Disk
 from wire.run import EntryRun
 
 LANE = "entry-log"
+RUNS_PER_SLICE, RUNS_PER_BLOCK = 256, 8
+"""Runs that are encoded in one turn of the loop, about a millisecond; what a block costs beside its runs, as runs."""
 
 Written = tuple[list[LogExtent], list[tuple[int, Span]]]
 """Logs as they are now, and where entries went."""
@@ -56,9 +59,13 @@ class LogWriter:
 
     async def _write(self, ledgers: Iterable[tuple[int, Iterable[EntryRun]]]) -> Written:
         written: Written = ([], [])
-        is_unfinished = False
+        is_unfinished, slice_runs = False, 0
         for _, runs in ledgers:
             for together in plan_blocks(runs):
+                slice_runs += RUNS_PER_BLOCK + len(together)
+                if slice_runs > RUNS_PER_SLICE:
+                    slice_runs = 0
+                    await asyncio.sleep(0)
                 log = self._log or await self._open()
                 await log.append(together)
                 is_unfinished = log.size_bytes < self._log_bytes_max

@@ -31,6 +31,7 @@ from bookie.upkeep.compaction_plan import LogUse
 from ports.disk.disk import Disk
 from ports.disk.kept_room import KeptRoom
 from ports.logs import line
+from ports.loop.slices import in_slices
 from wire.run import EntryRun
 
 CHECKPOINT = "checkpoint"
@@ -145,6 +146,8 @@ class LedgerStorage:
             raise OSError(errno.ENOSPC, "No space left on device for what is in memory", self._directory)
 
     async def _flush(self, job: Flush, states: Sequence[LedgerState]) -> None:
+        async for _ in in_slices(job.table.sort_steps(), at_a_time=1):
+            pass
         known = {state.ledger_id for state in states if not state.is_deleted}
         self._forgotten.clear()
         extents, spans = await self._writer.write(

@@ -13,7 +13,6 @@ from bookkeeper.network.link import AWAY, FRAME_BYTES_MAX, Add, Link, heard, las
 from ports.network.read_buffer import SharedRoom
 from wire.bookie.codes import BookieCode, BookieError
 from wire.bookie.frames import next_frame
-from wire.bookie.runs import WIRE_HEADER_BYTES
 from wire.bookie.version3_requests import (
     Response,
     add_frames,
@@ -25,7 +24,7 @@ from wire.bookie.version3_requests import (
 )
 from wire.errors import MalformedCommand
 from wire.generated import bookie_protocol_pb2 as api
-from wire.run import EntryRun
+from wire.run import WIRE_HEADER_BYTES, EntryRun
 
 ASKED_MAX = 10_000
 """Most of them are long polls of those who follow open ledgers."""

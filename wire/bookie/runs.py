@@ -6,9 +6,6 @@ A packet header is `version << 24 | opcode << 16 | flags`; a response has its re
 from wire.record import record
 from wire.run import EntryMix, EntryRun
 
-WIRE_HEADER_BYTES = 32
-"""What is known of the entries of a ledger whose digest is not: their four numbers. The digest counts as payload."""
-
 
 @record(frozen=True, slots=True)
 class AddRun:

@@ -14,11 +14,10 @@ from google.protobuf.message import DecodeError
 from wire.bookie.codes import BookieCode
 from wire.bookie.frames import framed
 from wire.bookie.requests import Add, Authenticate, BatchRead, Operation, Read, Rejected, Request
-from wire.bookie.runs import WIRE_HEADER_BYTES
 from wire.errors import MalformedCommand
 from wire.generated.bookie_protocol_pb2 import AuthMessage
 from wire.kernels.bookie_responses import batched_entries
-from wire.run import Buffer, EntryRun
+from wire.run import WIRE_HEADER_BYTES, Buffer, EntryRun
 
 VERSION = 2
 ADD_ENTRY, READ_ENTRY, AUTH, BATCH_READ_ENTRY = 1, 2, 3, 7

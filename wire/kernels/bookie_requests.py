@@ -9,8 +9,8 @@ from collections.abc import Mapping
 
 import cython
 
-from wire.bookie.runs import WIRE_HEADER_BYTES, AddMix, AddRun, ReadRun
-from wire.run import Buffer, EntryMix, EntryRun
+from wire.bookie.runs import AddMix, AddRun, ReadRun
+from wire.run import WIRE_HEADER_BYTES, Buffer, EntryMix, EntryRun
 
 if not cython.compiled:
     from wire.kernels.octets import (

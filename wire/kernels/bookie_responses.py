@@ -7,8 +7,8 @@ from array import array
 
 import cython
 
-from wire.bookie.runs import WIRE_HEADER_BYTES, AddedRun
-from wire.run import Buffer, EntryRun
+from wire.bookie.runs import AddedRun
+from wire.run import WIRE_HEADER_BYTES, Buffer, EntryRun
 
 if not cython.compiled:
     from wire.kernels.octets import (

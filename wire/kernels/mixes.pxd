@@ -33,6 +33,6 @@ cpdef object ledgers_of(object mix)
                count=Py_ssize_t, size=Py_ssize_t, after=Py_ssize_t, run_offsets=counts_out, room=octets_out, at=Py_ssize_t)
 cpdef object runs_of(object mixes)
 
-@cython.locals(total=Py_ssize_t, offsets=counts_out, base=Py_ssize_t, place=Py_ssize_t, part=counts_out, count=Py_ssize_t,
-               index=Py_ssize_t)
-cdef object _joined_offsets(object mixes)
+@cython.locals(total=Py_ssize_t, offsets=counts_out, base=Py_ssize_t, place=Py_ssize_t, own=counts_out, count=Py_ssize_t,
+               length=Py_ssize_t, index=Py_ssize_t, start=Py_ssize_t)
+cpdef object joined(object parts)

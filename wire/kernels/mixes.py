@@ -11,8 +11,7 @@ from typing import Any, Protocol
 
 import cython
 
-from wire.bookie.runs import WIRE_HEADER_BYTES
-from wire.run import HEADER_BYTES_CRC32C, EntryBatch, EntryMix, EntryRun
+from wire.run import HEADER_BYTES_CRC32C, Buffer, EntryBatch, EntryMix, EntryRun
 
 if not cython.compiled:
     from wire.kernels.octets import (
@@ -102,7 +101,7 @@ def seal_parts(parts: Sequence[LedgerPart]) -> EntryMix:
             write_u32(room, at + 32, crc32c_of(data, at + 36, after, crc32c_of(data, at, at + 32, 0)))
             entry_id += 1
             count -= 1
-    return EntryMix(mix.buffer, ends)
+    return EntryMix(mix.buffer, ends, HEADER_BYTES_CRC32C)
 
 
 def _moved(parts: Sequence[LedgerPart], total: int, size: int) -> EntryBatch:
@@ -129,7 +128,7 @@ def mix_of(parts: Sequence[LedgerPart]) -> EntryMix:
     ends = _COUNT * (total + 1)
     entries = new_octets(size)
     _copy_parts(parts, writable(entries), ends)
-    return EntryMix(finished(entries), ends)
+    return EntryMix(finished(entries), ends, HEADER_BYTES_CRC32C)
 
 
 def _copy_parts(parts: Sequence[LedgerPart], room: bytearray, ends: "array[int]") -> None:
@@ -196,8 +195,10 @@ def runs_of(mixes: Sequence[EntryMix]) -> list[EntryRun]:
     """
     for mix in mixes:
         _check(mix)
-    buffer = mixes[0].buffer if len(mixes) == 1 else b"".join([mix.buffer for mix in mixes])
-    ends = mixes[0].offsets if len(mixes) == 1 else _joined_offsets(mixes)
+    mix = mixes[0] if len(mixes) == 1 else joined(mixes)
+    ends = mix.offsets
+    buffer = mix.buffer
+    header_bytes = mix.header_bytes
     total = len(ends) - 1
     offsets = counts_of(ends)
     data = octets_of(buffer)
@@ -246,24 +247,36 @@ def runs_of(mixes: Sequence[EntryMix]) -> list[EntryRun]:
                 count += 1
                 run_offsets[count] = at
                 index = nexts[index]
-            runs.append(EntryRun(ledger_id, first, finished(entries), run_ends, WIRE_HEADER_BYTES))
+            runs.append(EntryRun(ledger_id, first, finished(entries), run_ends, header_bytes))
     return runs
 
 
-def _joined_offsets(mixes: Sequence[EntryMix]) -> "array[int]":
-    """Those of the mixes' buffers one after the other."""
+def joined(parts: Sequence[EntryMix | EntryRun]) -> EntryMix:
+    """A copy of all entries in their order; they must be sealed, of any ledgers."""
     total = 0
-    for mix in mixes:
-        total += len(mix.offsets) - 1
+    for part in parts:
+        total += len(part.offsets) - 1
     ends = _COUNT * (total + 1)
     offsets = counts_of(ends)
+    buffers: list[Buffer] = []
+    header_bytes = HEADER_BYTES_CRC32C
     base = 0
     place = 0
-    for mix in mixes:
-        part = counts_of(mix.offsets)
-        count = len(mix.offsets) - 1
+    for part in parts:
+        header_bytes = min(header_bytes, part.header_bytes)
+        own_ends = part.offsets
+        buffer = part.buffer
+        own = counts_of(own_ends)
+        count = len(own_ends) - 1
+        length = length_of(buffer)
+        start = own[0]
+        if count < 1 or own[count] > length:
+            raise ValueError("the offsets do not fit the buffer")
         for index in range(1, count + 1):
-            offsets[place + index] = base + part[index]
+            if own[index] < own[index - 1] + 32:
+                raise ValueError(f"entry {index - 1} of the mix has no room for its header")
+            offsets[place + index] = base + own[index] - start
         place += count
-        base += part[count]
-    return ends
+        base += own[count] - start
+        buffers.append(buffer if start == 0 and own[count] == length else memoryview(buffer)[start : own[count]])
+    return EntryMix(b"".join(buffers), ends, header_bytes)

@@ -3,6 +3,7 @@
 import pytest
 
 from bookie.adds import admission
+from bookie.adds.memtable import COPIED_RUN_BYTES_MAX
 from bookie.reads.reading import Gathering
 from tests.bookie.machines import Machine, on_machine
 from tests.bookie.runs import KEY, entries_of, mixed, sealed
@@ -36,7 +37,7 @@ def test_without_the_check_such_a_run_is_acknowledged_and_cannot_be_read(monkeyp
 
     async def scenario(machine: Machine) -> None:
         bookie = await machine.start()
-        run = sealed(1, 5, 2)
+        run = sealed(1, 5, 2, COPIED_RUN_BYTES_MAX)  # a small one is copied to the place that its headers say
         await bookie.add(EntryRun(1, 6, run.buffer, run.offsets), KEY)
         with pytest.raises(BookieError, match=BookieCode.EIO.name):
             await bookie.read(1, 6, 1, 1 << 20)
