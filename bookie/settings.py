@@ -11,6 +11,7 @@
 | journal_max_group_wait_msec | journalMaxGroupWaitMSec | 1, as Pulsar sets it; only under load (journal/group_commit.py) |
 | journal_flush_when_queue_empty | journalFlushWhenQueueEmpty | true (false): who publishes alone waits for nobody |
 | journal_buffered_writes_threshold | journalBufferedWritesThreshold | |
+| journal_io_uring | none: our own journalIoUring | without a thread, where Linux can (docs/adr/0035) |
 | journal_sync_data | journalSyncData | false is refused by a log line: an add is acknowledged after fsync, always |
 | db_storage_write_cache_max_size_mb | dbStorage_writeCacheMaxSizeMb | 32 (a quarter of direct memory): both tables together |
 | db_storage_read_ahead_cache_max_size_mb | dbStorage_readAheadCacheMaxSizeMb | 8 (a quarter of direct memory) |
@@ -94,6 +95,8 @@ class BookieSettings:
     """Entries that are read where a reader goes on with fewer. 0 or less: none ahead."""
     db_storage_read_ahead_cache_batch_bytes_size: int = -1
     """Bytes of them, at most. 0 or less: no limit but that of the cache, and of a block."""
+    journal_io_uring: bool = True
+    """Journal frames are written through io_uring where the system has it, and otherwise by a thread."""
     db_storage_direct_io_entry_logger: bool = True
     """Entry logs are read and written past the page cache of the system."""
     flush_interval: int = 60_000

@@ -16,6 +16,7 @@ BOOKIE: Mapping[str, Sequence[str]] = {
     "journalPreAllocSizeMB": ("1", "4"),
     "journalAlignmentSize": ("512", "4096"),
     "journalMaxBackups": ("0", "2"),
+    "journalIoUring": ("true", "false"),
     "journalMaxGroupWaitMSec": ("0", "20", "200"),
     "journalBufferedWritesThreshold": ("1", "4096", "524288"),
     "dbStorage_writeCacheMaxSizeMb": ("1", "2"),

@@ -11,7 +11,7 @@ import logging
 
 from bookie.journal.format_v1 import NO_FRAME_YET, FileHeader, encode_file_header, file_key
 from bookie.settings import MEGABYTE, BookieSettings
-from ports.disk.disk import Disk, File
+from ports.disk.disk import DIRECT_ALIGNMENT, Disk, File
 from ports.disk.kept_room import NO_ROOM, TIMES_FREE_MIN, KeptRoom
 from ports.logs import line
 
@@ -46,6 +46,7 @@ class JournalFiles:
         self._directory = directory
         self._secret = secret
         self._alignment = settings.journal_alignment_size
+        self._is_queued = settings.journal_io_uring and self._alignment % DIRECT_ALIGNMENT == 0
         self._step_bytes = settings.journal_pre_alloc_size_mb * MEGABYTE
         self._spares_max = settings.journal_max_backups
         self._live: list[int] = []
@@ -140,7 +141,7 @@ class JournalFiles:
             await self._write_header(file, file_id)
         await file.close()
         await self._disk.sync_directory(self._directory)
-        return file_id, await self._disk.open(path, lane=LANE)
+        return file_id, await self._disk.open(path, lane=LANE, queued=self._is_queued)
 
     async def _fill(self, file: File, file_id: int) -> None:
         if file.size() < self._step_bytes:

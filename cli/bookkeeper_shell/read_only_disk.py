@@ -59,7 +59,9 @@ class ReadOnlyFile:
 class ReadOnlyDisk:
     """Satisfies `ports.disk.disk.Disk`; PermissionError from whatever would write."""
 
-    async def open(self, path: str, *, create: bool = False, lane: str = "", direct: bool = False) -> File:
+    async def open(
+        self, path: str, *, create: bool = False, lane: str = "", direct: bool = False, queued: bool = False
+    ) -> File:
         if create:
             raise PermissionError(_REFUSAL)
         return ReadOnlyFile(path)

@@ -53,10 +53,13 @@ class File(Protocol):
 class Disk(Protocol):
     """A file system. Paths are absolute or relative to the process; directories end without a slash."""
 
-    async def open(self, path: str, *, create: bool = False, lane: str = "", direct: bool = False) -> File:
+    async def open(
+        self, path: str, *, create: bool = False, lane: str = "", direct: bool = False, queued: bool = False
+    ) -> File:
         """Open for reading and writing. FileNotFoundError without `create`. Files of one `lane` share a worker, so that
         a journal's syncs never wait behind reads of another lane. With `direct` the page cache is bypassed, where the file
-        system can: each write then begins at a multiple of DIRECT_ALIGNMENT and has such a size."""
+        system can: each write then begins at a multiple of DIRECT_ALIGNMENT and has such a size. `queued` is `direct`, and
+        the system carries out synced writes without a worker, where it can."""
 
     async def list_directory(self, path: str) -> list[str]:
         """Names in it, sorted; FileNotFoundError when it is not there."""

@@ -1,7 +1,8 @@
 """RealDisk: the machine's file system behind `ports.disk.disk.Disk`.
 
-Owns one thread per lane. A lane's thread takes its jobs in order; everything it finishes while the event loop is busy is
-handed back with one wake-up. Nothing here retries: an error is the `OSError` of the system call.
+Owns one thread per lane, and for synced writes of a lane the kernel's queue (`ports.disk.kernel_queue`), where they are wanted
+and there is one. A lane's thread takes its jobs in order; everything it finishes while the event loop is busy is handed back
+with one wake-up. Nothing here retries: an error is the `OSError` of the system call.
 Bounds: a lane holds at most one job per awaiting caller, so that what waits is bounded by the callers (a journal has one write
 in flight); lanes are few and named by the caller, and live until `close`. A cancelled caller does not stop its job: buffers
 must stay unchanged until the lane is through with them, so drivers do not cancel writes.
@@ -13,11 +14,13 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any, TypeVar
 
-from ports.disk.direct_io import UNSUPPORTED, DirectMemory, read_all_direct, read_direct, write_direct
+from ports.disk.direct_io import UNSUPPORTED, DirectMemory, read_all_direct, read_direct, write_direct, write_direct_synced
 from ports.disk.disk import Buffer, File
 from ports.disk.disk_usage import DiskUsage
+from ports.disk.kernel_queue import ROOM_BYTES, UNDONE, KernelQueue, opened
 from ports.loop.promise import Promise
 from ports.loop.turn import turn_of
 
@@ -43,22 +46,49 @@ class _Lane:
         self._finished: deque[tuple[asyncio.Future[Any], Any, BaseException | None]] = deque()
         self._told = False
         self.memory = DirectMemory()
+        self._queue: KernelQueue | None = None
+        self._has_looked_for_queue = False
         self._asking, self._telling = os.eventfd(0, os.EFD_CLOEXEC), os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
         self._loop.add_reader(self._telling, self._on_told)
         self._thread = threading.Thread(target=self._work, name=f"disk-{name or 'files'}", daemon=True)
         self._thread.start()
 
     def submit(self, call: Callable[..., T], *arguments: Any) -> Promise[T]:
-        promise: Promise[T] = Promise(loop=self._loop)
-        self._ask((promise, call, arguments))
+        promise = self.promise()
+        self.perform(promise, call, *arguments)
         return promise
+
+    def promise(self) -> Promise[Any]:
+        return Promise(loop=self._loop)
+
+    def perform(self, promise: Promise[Any], call: Callable[..., Any], *arguments: Any) -> None:
+        """Makes the call, and keeps a promise that was given before."""
+        self._ask((promise, call, arguments))
+
+    @property
+    def queue(self) -> KernelQueue | None:
+        """The kernel's queue for writes of this lane. None where there is no such thing."""
+        if not self._has_looked_for_queue:
+            self._has_looked_for_queue = True
+            self._queue = opened()
+            if self._queue is not None:
+                self._loop.add_reader(self._queue.descriptor, self._on_queue, self._queue)
+        return self._queue
+
+    def _on_queue(self, queue: KernelQueue) -> None:
+        with self._turn:
+            queue.finish()
 
     def _ask(self, job: Job | None) -> None:
         self._jobs.append(job)
         os.eventfd_write(self._asking, 1)
 
     def stop(self) -> None:
-        """Let the thread finish what waits, then end it."""
+        """Let the kernel and the thread finish what waits, then end it."""
+        if self._queue is not None:
+            if not self._loop.is_closed():
+                self._loop.remove_reader(self._queue.descriptor)
+            self._queue.close()
         self._ask(None)
         self._thread.join()
         if not self._loop.is_closed():
@@ -123,53 +153,106 @@ class RealFile:
     async def write(self, offset: int, buffers: Sequence[Buffer], *, sync: bool = False) -> None:
         await self.begin_write(offset, buffers, sync=sync)
 
-    def begin_write(self, offset: int, buffers: Sequence[Buffer], *, sync: bool = False) -> Promise[None]:
+    def begin_write(self, offset: int, buffers: Sequence[Buffer], *, sync: bool = False) -> "asyncio.Future[None]":
         write = _write_synced if sync and self._is_synced else _write
         self._is_synced = sync
         return self._lane.submit(write, self._descriptor, offset, buffers, sync)
 
     async def read(self, offset: int, size: int) -> bytes:
-        return await self._lane.submit(_read, self._descriptor, offset, size)
+        return await self._submit(_read, self._descriptor, offset, size)
 
     async def read_piece(self, offset: int, size: int) -> Buffer:
         return await self.read(offset, size)
 
     async def read_all(self, places: Sequence[tuple[int, int]]) -> list[bytes]:
-        return await self._lane.submit(_read_all, self._descriptor, places)
+        return await self._submit(_read_all, self._descriptor, places)
 
     async def sync(self) -> None:
         self._is_synced = True
-        await self._lane.submit(os.fdatasync, self._descriptor)
+        await self._submit(os.fdatasync, self._descriptor)
 
     async def allocate(self, size: int) -> None:
         self._is_synced = False
-        await self._lane.submit(_allocate, self._descriptor, size)
+        await self._submit(_allocate, self._descriptor, size)
 
     async def truncate(self, size: int) -> None:
         self._is_synced = False
-        await self._lane.submit(os.ftruncate, self._descriptor, size)
+        await self._submit(os.ftruncate, self._descriptor, size)
 
     async def close(self) -> None:
         """Closing twice is fine."""
         descriptor, self._descriptor = self._descriptor, -1
         if descriptor >= 0:
-            await self._lane.submit(os.close, descriptor)
+            await self._submit(os.close, descriptor)
+
+    async def _submit(self, call: Callable[..., T], *arguments: Any) -> T:
+        return await self._lane.submit(call, *arguments)
 
 
 class DirectFile(RealFile):
     """An open file that bypasses the page cache."""
 
-    def begin_write(self, offset: int, buffers: Sequence[Buffer], *, sync: bool = False) -> Promise[None]:
+    def begin_write(self, offset: int, buffers: Sequence[Buffer], *, sync: bool = False) -> "asyncio.Future[None]":
         return self._lane.submit(write_direct, self._lane.memory, self._descriptor, offset, buffers, sync)
 
     async def read(self, offset: int, size: int) -> bytes:
         return bytes(await self.read_piece(offset, size))
 
     async def read_piece(self, offset: int, size: int) -> Buffer:
-        return await self._lane.submit(read_direct, self._lane.memory, self._descriptor, offset, size)
+        return await self._submit(read_direct, self._lane.memory, self._descriptor, offset, size)
 
     async def read_all(self, places: Sequence[tuple[int, int]]) -> list[bytes]:
-        return await self._lane.submit(read_all_direct, self._lane.memory, self._descriptor, places)
+        return await self._submit(read_all_direct, self._lane.memory, self._descriptor, places)
+
+
+class QueuedFile(DirectFile):
+    """An open file whose synced writes the kernel carries out without a thread, one at a time."""
+
+    def __init__(self, path: str, descriptor: int, lane: _Lane, queue: KernelQueue) -> None:
+        super().__init__(path, descriptor, lane)
+        self._queue: KernelQueue | None = queue
+        self._writing: Promise[None] | None = None
+
+    def begin_write(self, offset: int, buffers: Sequence[Buffer], *, sync: bool = False) -> "asyncio.Future[None]":
+        if self._writing is not None:
+            return asyncio.ensure_future(self._write_after(offset, buffers, sync))
+        is_synced, self._is_synced = self._is_synced, sync
+        if not sync:
+            return super().begin_write(offset, buffers, sync=sync)
+        queue, promise = self._queue if is_synced else None, self._lane.promise()
+        if queue is not None and queue.is_free and sum(map(len, buffers)) <= ROOM_BYTES:
+            data = b"".join(buffers)
+            if queue.write(self._descriptor, offset, data, partial(self._written, promise, offset, data)):
+                self._writing = promise
+                return promise
+        self._perform(promise, offset, buffers, is_synced)
+        return promise
+
+    def _perform(self, promise: Promise[None], offset: int, buffers: Sequence[Buffer], is_synced: bool) -> None:
+        self._lane.perform(promise, write_direct_synced, self._lane.memory, self._descriptor, offset, buffers, is_synced)
+
+    def _written(self, promise: Promise[None], offset: int, data: bytes, result: int) -> None:
+        self._writing = None
+        if result == len(data):
+            promise.set_result(None)
+        elif result >= 0 or -result in UNDONE:
+            self._queue = None if result < 0 else self._queue
+            self._perform(promise, offset, [data], True)
+        else:
+            promise.set_exception(OSError(-result, os.strerror(-result), self._path))
+
+    async def _write_after(self, offset: int, buffers: Sequence[Buffer], sync: bool) -> None:
+        await self._settled()
+        await self.begin_write(offset, buffers, sync=sync)
+
+    async def _submit(self, call: Callable[..., T], *arguments: Any) -> T:
+        await self._settled()
+        return await super()._submit(call, *arguments)
+
+    async def _settled(self) -> None:
+        """Until no write is under way: calls are carried out in the order in which they were made."""
+        while self._writing is not None:
+            await asyncio.wait([self._writing])
 
 
 class RealDisk:
@@ -178,14 +261,19 @@ class RealDisk:
     def __init__(self) -> None:
         self._lanes: dict[str, _Lane] = {}
 
-    async def open(self, path: str, *, create: bool = False, lane: str = "", direct: bool = False) -> File:
+    async def open(
+        self, path: str, *, create: bool = False, lane: str = "", direct: bool = False, queued: bool = False
+    ) -> File:
         worker = self._lane(lane)
-        if direct:
+        queue = worker.queue if queued else None
+        if direct or queue is not None:
             try:
-                return DirectFile(path, await worker.submit(_open, path, create, os.O_DIRECT), worker)
+                descriptor = await worker.submit(_open, path, create, os.O_DIRECT)
             except OSError as error:
                 if error.errno not in UNSUPPORTED:
                     raise
+            else:
+                return DirectFile(path, descriptor, worker) if queue is None else QueuedFile(path, descriptor, worker, queue)
         return RealFile(path, await worker.submit(_open, path, create), worker)
 
     async def list_directory(self, path: str) -> list[str]:

@@ -86,10 +86,12 @@ class SimDisk:
 
     # Disk
 
-    async def open(self, path: str, *, create: bool = False, lane: str = "", direct: bool = False) -> "SimFile":
+    async def open(
+        self, path: str, *, create: bool = False, lane: str = "", direct: bool = False, queued: bool = False
+    ) -> "SimFile":
         path = _clean(path)
         data = await self.submit("name", path, lambda: self._open(path, create), lane="names")
-        return SimFile(self, path, data, lane, direct)
+        return SimFile(self, path, data, lane, direct or queued)
 
     async def list_directory(self, path: str) -> list[str]:
         path = _clean(path)

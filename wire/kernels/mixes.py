@@ -198,7 +198,6 @@ def runs_of(mixes: Sequence[EntryMix]) -> list[EntryRun]:
     mix = mixes[0] if len(mixes) == 1 else joined(mixes)
     ends = mix.offsets
     buffer = mix.buffer
-    header_bytes = mix.header_bytes
     total = len(ends) - 1
     offsets = counts_of(ends)
     data = octets_of(buffer)
@@ -247,7 +246,7 @@ def runs_of(mixes: Sequence[EntryMix]) -> list[EntryRun]:
                 count += 1
                 run_offsets[count] = at
                 index = nexts[index]
-            runs.append(EntryRun(ledger_id, first, finished(entries), run_ends, header_bytes))
+            runs.append(EntryRun(ledger_id, first, finished(entries), run_ends, mix.header_bytes))
     return runs
 
 

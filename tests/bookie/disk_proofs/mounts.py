@@ -10,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 from types import TracebackType
@@ -22,6 +23,7 @@ from tests.toolchain import ROOT
 MEGABYTE = 1 << 20
 TOOLS = ("losetup", "mkfs.ext4", "mount", "umount")
 TOOL_SECONDS_MAX = 60
+BUSY_SECONDS = 0.05
 
 
 class NotMountable(Exception):
@@ -33,6 +35,20 @@ def run(*command: str | Path) -> str:
     done = subprocess.run(command, capture_output=True, text=True, timeout=TOOL_SECONDS_MAX, check=False)
     assert done.returncode == 0, f"{command}: exit code {done.returncode}\n{done.stdout}{done.stderr}"
     return done.stdout.strip()
+
+
+def _unmount(path: Path) -> None:
+    """Unmounts; the kernel closes the files of a killed process's io_uring some milliseconds after the process is gone."""
+    deadline = time.monotonic() + TOOL_SECONDS_MAX
+    while True:
+        try:
+            run("umount", path)
+        except AssertionError as error:
+            if "target is busy" not in str(error) or time.monotonic() > deadline:
+                raise
+            time.sleep(BUSY_SECONDS)
+        else:
+            return
 
 
 @functools.cache
@@ -125,7 +141,7 @@ class LoopMount:
     def unmount(self) -> None:
         """Unmount, and release the loop device: nothing of it stays in the page cache."""
         if self._is_mounted:
-            run("umount", self.path)
+            _unmount(self.path)
             self._is_mounted = False
         if self._device:
             run("losetup", "--detach", self._device)

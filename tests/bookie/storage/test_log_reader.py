@@ -28,7 +28,9 @@ class OneFile:
         self.data = data
         self.reads: list[int] = []
 
-    async def open(self, path: str, *, create: bool = False, lane: str = "", direct: bool = False) -> "OneFile":
+    async def open(
+        self, path: str, *, create: bool = False, lane: str = "", direct: bool = False, queued: bool = False
+    ) -> "OneFile":
         return self
 
     async def read(self, offset: int, size: int) -> bytes:

@@ -329,10 +329,12 @@ def test_a_compaction_bypasses_the_page_cache_as_a_flush_does(direct: bool) -> N
         opened: dict[str, bool] = {}
         open_file = machine.disk.open
 
-        async def noting(path: str, *, create: bool = False, lane: str = "", direct: bool = False) -> SimFile:
+        async def noting(
+            path: str, *, create: bool = False, lane: str = "", direct: bool = False, queued: bool = False
+        ) -> SimFile:
             if create:
                 opened[path.rpartition(".")[2]] = direct
-            return await open_file(path, create=create, lane=lane, direct=direct)
+            return await open_file(path, create=create, lane=lane, direct=direct, queued=queued)
 
         machine.disk.open = noting  # type: ignore[method-assign]
         assert await bookie.compactor.run("major") > 0
