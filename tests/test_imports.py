@@ -28,7 +28,6 @@ IMPORTING: frozenset[str] = frozenset(
 """Modules that say "Pure" and import a forbidden library themselves."""
 
 CYCLES: tuple[frozenset[str], ...] = (
-    frozenset({"broker/connection/connection.py", "broker/connection/server.py"}),
     frozenset({"pipeline/pyspark_pulsar/jobs/on_spark/reconcile.py", "pipeline/pyspark_pulsar/jobs/on_spark/sides.py"}),
     frozenset({"bookkeeper/ledgers.py", "bookkeeper/write/counted_adds.py", "bookkeeper/write/parts.py"}),
     frozenset({"managed_ledger/cursor/cursor_driver.py", "managed_ledger/cursor/cursor_host.py"}),

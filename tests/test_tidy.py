@@ -30,6 +30,7 @@ LONG_FUNCTIONS = {
 
 ARGUMENTS_MAX = 7
 LONG_RECORDS = {
+    "broker/connection/routes.py:Families": 8,
     "broker/policies/policies.py:EffectivePolicies": 27,
     "broker/topic/contract.py:ConsumerStats": 12,
     "broker/topic/contract.py:ProducerRequest": 10,
@@ -50,7 +51,7 @@ LONG_RECORDS = {
     "simulation/quorum/plan.py:QuorumPlan": 11,
     "wire/run.py:SendMix": 10,
 }
-"""Records of options, plans and counts with more fields than that; no part with work of its own is here."""
+"""Records of options, plans, counts and handlers with more fields than that; no part with work of its own is here."""
 
 FORBIDDEN_NAMES = {"utils", "util", "helpers", "helper", "common", "misc", "manager", "managers"}
 

@@ -45,7 +45,7 @@ from .requests.topic_lists import TopicLists
 from .requests.transaction_ends import TransactionEnds
 from .requests.transactions import Transactions
 from .requests.under_way import RequestsUnderWay
-from .routes import ROUTES
+from .routes import ROUTES, Families, Route
 from .server import Server
 from .session import Session, Tick
 
@@ -76,7 +76,7 @@ class Connection(asyncio.BufferedProtocol):
         self._producers = Producers(self, server.service, settings, self._gate, self._receipts)
         self._consumers = Consumers(self, server.service, settings)
         self._topic_lists = TopicLists(self, server.service.catalogue, server.service.settings)
-        self._families: tuple[Any, ...] = (
+        self._families = Families(
             self._producers,
             self._consumers,
             ConsumerRequests(self, self._consumers),
@@ -93,8 +93,6 @@ class Connection(asyncio.BufferedProtocol):
         self._requests = RequestsUnderWay(changed, server.starts)
         self._frame_bytes_max = min(HANDSHAKE_BYTES_MAX, settings.frame_bytes_max)
         self._guard: Guard | None = None
-        self._asked: BaseCommand | None = None
-        """The command whose work waits for a permission: the next `run` is it."""
         self._header_bytes = HEADER_BYTES_CRC32C
         self._is_reading = True
         self._rest = Rest(tell(self._go_on))
@@ -145,13 +143,17 @@ class Connection(asyncio.BufferedProtocol):
         self._outbox.deliver(frames)
 
     def run(
-        self, work: Coroutine[Any, Any, None], on_failure: Callable[[BrokerError], None], *, is_making: bool = False
+        self,
+        command: BaseCommand | None,
+        work: Coroutine[Any, Any, None],
+        on_failure: Callable[[BrokerError], None],
+        *,
+        is_making: bool = False,
     ) -> None:
         if is_making:
             work = self._requests.in_turn(work)
-        if self._asked is not None and self._guard is not None:
-            work = self._guard.permitted(self._asked, work)
-            self._asked = None
+        if command is not None and self._guard is not None and self._guard.must_ask(command.type):
+            work = self._guard.permitted(command, work)
         self._requests.begin(work, on_failure)
 
     def in_slices(self, work: Iterator[None]) -> None:
@@ -195,8 +197,7 @@ class Connection(asyncio.BufferedProtocol):
         if self._timer is not None:
             self._timer.cancel()
         self._server.dismiss(self, self._host)
-        self._families = ()
-        del self._producers, self._consumers, self._topic_lists  # they know this object: together they would stay
+        del self._families, self._producers, self._consumers, self._topic_lists  # they know this object, and would stay with it
 
     def close(self) -> None:
         """The server stops: written bytes are still sent."""
@@ -346,22 +347,16 @@ class Connection(asyncio.BufferedProtocol):
             route = ROUTES.get(command.type)
             if route is None:
                 raise ProtocolViolation(f"{BaseCommand.Type.Name(command.type)} was not asked for")
-            self._perform(self._families[route[0]], route[1], frame)
+            self._perform(route, frame)
 
-    def _perform(self, family: Any, method: Callable[[Any, BaseCommand, memoryview], None], frame: Frame) -> None:
-        command = frame.command
-        if self._guard is None or not self._guard.must_ask(command.type):
+    def _perform(self, route: Route, frame: Frame) -> None:
+        """A command that needs a permission is given to `run` with its work, or begins once it is permitted."""
+        family, method, command = route[0](self._families), route[1], frame.command
+        if self._guard is not None and self._guard.must_ask(command.type) and command.type in ANSWERED_AT_ONCE:
+            told = partial(replies.denied, command)
+            self.run(command, _called(method, family, command), lambda failure: self.answer(told(failure)))
+        else:
             method(family, command, frame.payload)
-            return
-        self._asked = command
-        try:
-            if command.type in ANSWERED_AT_ONCE:
-                told = partial(replies.denied, command)
-                self.run(_called(method, family, command), lambda failure: self.answer(told(failure)))
-            else:
-                method(family, command, frame.payload)
-        finally:
-            self._asked = None
 
     def _connect(self, command: CommandConnect) -> None:
         if not self._server.service.is_started:

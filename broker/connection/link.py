@@ -48,10 +48,16 @@ class Link(Protocol):
         """Close the connection; `reason` goes to the log."""
 
     def run(
-        self, work: Coroutine[Any, Any, None], on_failure: Callable[[BrokerError], None], *, is_making: bool = False
+        self,
+        command: BaseCommand | None,
+        work: Coroutine[Any, Any, None],
+        on_failure: Callable[[BrokerError], None],
+        *,
+        is_making: bool = False,
     ) -> None:
-        """Do a request that takes time. A failure is given to `on_failure`, which answers it. `is_making`: the request makes or
-        deletes something, and few of those begin in one turn of the loop, over all connections."""
+        """Does the work of a command that takes time, once the peer is known to be permitted to (`access.command_needs`); None:
+        work that needs no permission, or has it. A failure is given to `on_failure`, which answers it. `is_making`: the request
+        makes or deletes something, and few of those begin in one turn of the loop, over all connections."""
 
     def in_slices(self, work: Iterator[None]) -> None:
         """Do the first part of a command's work now, up to a `yield`, and each further one in a turn of the loop of its own.

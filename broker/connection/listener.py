@@ -6,7 +6,7 @@ from collections import Counter
 
 from ports.loop.starts import Starts
 from ports.network.read_buffer import SharedRoom
-from ports.network.server_port import ServerPort
+from ports.network.server_port import Closable, ServerPort
 from ports.network.tls import RenewedTls
 
 from ..security.security import Security
@@ -33,7 +33,7 @@ class Listener:
         self.room = SharedRoom()
         self.memory = PublishMemory(settings.max_message_publish_buffer_size_in_mb << 20)
         self.starts = Starts()
-        self.server_port: ServerPort[Connection] = ServerPort(log, 2 * LINGER_SECONDS)
+        self.server_port: ServerPort[Closable] = ServerPort(log, 2 * LINGER_SECONDS)
         self._per_host: Counter[str] = Counter()
 
     @property
@@ -50,7 +50,7 @@ class Listener:
         """Port for TLS, like `port`; None: no port for TLS."""
         return self.server_port.tls_number
 
-    def admit(self, connection: Connection, host: str) -> str | None:
+    def admit(self, connection: Closable, host: str) -> str | None:
         self.server_port.opened(connection)
         self._per_host[host] += 1
         refusal = self._refusal(host)
@@ -66,7 +66,7 @@ class Listener:
             return f"Reached the maximum number of connections on address {host}: {settings.broker_max_connections_per_ip}"
         return None
 
-    def dismiss(self, connection: Connection, host: str) -> None:
+    def dismiss(self, connection: Closable, host: str) -> None:
         self.server_port.gone(connection)
         self.service.meters.connections_closed += 1
         self._per_host[host] -= 1

@@ -1,18 +1,16 @@
 """Server: the shared parts of one server's connections. The listener implements it; tests may, too."""
 
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from ports.loop.starts import Starts
 from ports.network.read_buffer import SharedRoom
+from ports.network.server_port import Closable
 
 from ..security.security import Security
 from ..service.broker_service import BrokerService
 from ..transaction.coordinators import Coordinators
 from .producers.publish_gate import PublishMemory
 from .settings import ConnectionSettings
-
-if TYPE_CHECKING:
-    from .connection import Connection
 
 
 class Server(Protocol):
@@ -29,8 +27,8 @@ class Server(Protocol):
     coordinators: Coordinators | None
     """Of transactions; None: there are none."""
 
-    def admit(self, connection: "Connection", host: str) -> str | None:
+    def admit(self, connection: Closable, host: str) -> str | None:
         """Why the connection cannot be taken; None when it can."""
 
-    def dismiss(self, connection: "Connection", host: str) -> None:
+    def dismiss(self, connection: Closable, host: str) -> None:
         """The connection is gone."""

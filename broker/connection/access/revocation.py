@@ -53,7 +53,7 @@ class Revocation:
             self._has_changed = True
             if not self._is_looking:
                 self._is_looking = True
-                self._link.run(self._look(), self._failed)
+                self._link.run(None, self._look(), self._failed)
 
     async def _look(self) -> None:
         """One look at a time: changes meanwhile cause another look."""

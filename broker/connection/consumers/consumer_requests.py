@@ -50,7 +50,7 @@ class ConsumerRequests:
         def refuse(failure: BrokerError) -> None:
             self._link.answer(replies.error(request_id, failure))
 
-        self._link.run(work(handle, handle.consumer), refuse, is_making=is_making)
+        self._link.run(None, work(handle, handle.consumer), refuse, is_making=is_making)
 
     def on_unsubscribe(self, command: BaseCommand, _: memoryview) -> None:
         asked = command.unsubscribe

@@ -72,7 +72,7 @@ class Consumers:
         if handle is None:
             handle = ConsumerHandle(self._link, asked.consumer_id, asked.request_id, self._closed_by_broker)
             self._handles[asked.consumer_id] = handle
-            self._link.run(self._attach(handle, asked), lambda failure: self._refuse(handle, failure), is_making=True)
+            self._link.run(command, self._attach(handle, asked), lambda failure: self._refuse(handle, failure), is_making=True)
         elif handle.consumer is not None:
             self._link.answer(replies.success(asked.request_id))
         else:
@@ -196,7 +196,9 @@ class Consumers:
     def _acknowledged(self, ack: api.CommandAck, handle: ConsumerHandle | None, failure: BrokerError | None) -> None:
         if ack.HasField("request_id"):
             self._link.run(
-                self._answer_ack(ack, handle, failure), lambda failed: self._link.answer(replies.ack_response(ack, failed))
+                None,
+                self._answer_ack(ack, handle, failure),
+                lambda failed: self._link.answer(replies.ack_response(ack, failed)),
             )
         elif failure is not None and handle is not None:
             reason = f"ACK of consumer {ack.consumer_id} refused: {failure.message}"
@@ -228,7 +230,7 @@ class Consumers:
         except BrokerError as failure:
             answer(failure)
             return
-        self._link.run(work(_joined(parts)), answer)
+        self._link.run(None, work(_joined(parts)), answer)
 
     def _log_damaged(self, ack: api.CommandAck) -> None:
         """The client could not read them and goes on: acknowledged all the same (Apache: checkAckValidationError)."""

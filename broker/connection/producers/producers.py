@@ -71,7 +71,7 @@ class Producers:
                 self._link, self._gate, self._receipts, asked.producer_id, asked.request_id, self._closed_by_broker
             )
             self._handles[asked.producer_id] = handle
-            self._link.run(self._attach(handle, asked), lambda failure: self._refuse(handle, failure), is_making=True)
+            self._link.run(command, self._attach(handle, asked), lambda failure: self._refuse(handle, failure), is_making=True)
         elif handle.producer is not None:
             handle.succeed(asked.request_id)
         else:

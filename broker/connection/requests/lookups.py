@@ -35,7 +35,7 @@ class Lookups:
         def refuse(failure: BrokerError) -> None:
             self._link.answer(replies.partitions_failed(asked.request_id, failure))
 
-        self._link.run(answer(), refuse, is_making=asked.metadata_auto_creation_enabled)
+        self._link.run(command, answer(), refuse, is_making=asked.metadata_auto_creation_enabled)
 
     def on_lookup(self, command: BaseCommand, _: memoryview) -> None:
         asked = command.lookup_topic
@@ -45,7 +45,7 @@ class Lookups:
             found = await self._measured(topic, asked.advertised_listener_name, asked.authoritative)
             self._link.answer(replies.lookup(asked.request_id, found))
 
-        self._link.run(answer(), lambda failure: self._link.answer(replies.lookup_failed(asked.request_id, failure)))
+        self._link.run(command, answer(), lambda failure: self._link.answer(replies.lookup_failed(asked.request_id, failure)))
 
     async def _measured(self, topic: TopicName, listener: str, authoritative: bool) -> Answer:
         meters, loop = self._meters, asyncio.get_running_loop()

@@ -41,7 +41,7 @@ class Schemas:
     def on_get(self, command: BaseCommand, _: memoryview) -> None:
         """TopicNotFound means for clients that a topic has no schema."""
         asked = command.get_schema
-        self._link.run(self._get(asked), lambda failed: self._link.answer(replies.no_schema(asked.request_id, failed)))
+        self._link.run(None, self._get(asked), lambda failed: self._link.answer(replies.no_schema(asked.request_id, failed)))
 
     async def _get(self, asked: api.CommandGetSchema) -> None:
         raw = asked.schema_version if asked.HasField("schema_version") else None
@@ -58,7 +58,7 @@ class Schemas:
         def refuse(failed: BrokerError) -> None:
             answer(replies.schema_refused(asked.request_id, failed))
 
-        self._link.run(self._get_or_create(asked), refuse, is_making=True)
+        self._link.run(None, self._get_or_create(asked), refuse, is_making=True)
 
     async def _get_or_create(self, asked: api.CommandGetOrCreateSchema) -> None:
         name = TopicName.parse(asked.topic)

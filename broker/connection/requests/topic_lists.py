@@ -41,7 +41,9 @@ class TopicLists:
 
     def on_get_topics(self, command: BaseCommand, _: memoryview) -> None:
         asked = command.get_topics_of_namespace
-        self._link.run(self._get_topics(asked), lambda failure: self._link.answer(replies.error(asked.request_id, failure)))
+        self._link.run(
+            command, self._get_topics(asked), lambda failure: self._link.answer(replies.error(asked.request_id, failure))
+        )
 
     async def _get_topics(self, asked: api.CommandGetTopicsOfNamespace) -> None:
         async with self._turn:
@@ -89,7 +91,7 @@ class TopicLists:
             self._is_current(asked)
             self._link.answer(replies.error(asked.request_id, failure))
 
-        self._link.run(self._watch_in_turn(asked), refuse)
+        self._link.run(command, self._watch_in_turn(asked), refuse)
 
     def _is_current(self, asked: api.CommandWatchTopicList) -> bool:
         """Whether the client still wants this: it has not closed the watcher, nor asked again. Then it counts as answered."""

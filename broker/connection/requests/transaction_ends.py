@@ -57,7 +57,7 @@ class TransactionEnds:
             await work
             self._link.answer(_answer(command, None))
 
-        self._link.run(answered(), lambda failure: self._link.answer(_answer(command, failure)))
+        self._link.run(None, answered(), lambda failure: self._link.answer(_answer(command, failure)))
 
 
 def _txn_id(asked: api.CommandEndTxnOnPartition | api.CommandEndTxnOnSubscription) -> TxnId:

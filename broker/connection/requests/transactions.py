@@ -58,7 +58,7 @@ class Transactions:
             self._link.answer(transaction_replies.connected(asked.request_id))
 
         told = self._refusal(asked.request_id, lambda failure: transaction_replies.connected(asked.request_id, failure))
-        self._link.run(work(), told)
+        self._link.run(command, work(), told)
 
     def on_new(self, command: BaseCommand, _: memoryview) -> None:
         """`txn_ttl_seconds` is in milliseconds, despite its name: clients and Apache's broker agree."""
@@ -134,7 +134,7 @@ class Transactions:
     def _run(self, command: BaseCommand, txn_id: TxnId, work: Callable[[], Any]) -> None:
         request_id = transaction_replies.request_id(command)
         told = self._refusal(request_id, lambda failure: transaction_replies.answer(command, txn_id, failure))
-        self._link.run(work(), told)
+        self._link.run(command, work(), told)
 
     def _answer(self, command: BaseCommand, txn_id: TxnId) -> None:
         self._link.answer(transaction_replies.answer(command, txn_id))
