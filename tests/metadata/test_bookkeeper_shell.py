@@ -15,7 +15,7 @@ from bookkeeper.ledger_metadata.layouts import FLAT, LAYOUTS
 from bookkeeper.ledger_metadata.registry import LedgerRegistry
 from bookkeeper.ledgers import LedgerError
 from metadata.zookeeper.store import ZooKeeperStore
-from tests.bookkeeper.ledger_metadata.test_ledger_metadata_nodes import CLOSED
+from tests.bookkeeper.ledger_metadata.test_codec import CLOSED
 from tests.metadata.conftest import open_on
 from tests.metadata.test_store import run
 from tests.metadata.zookeeper.zookeeper_server import ZooKeeperProcess

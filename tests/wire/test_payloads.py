@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from tests.wire.frame_samples import metadata, section
 from wire.errors import ChecksumMismatch, MalformedPayload, RemoteError
 from wire.generated.pulsar_api_pb2 import SingleMessageMetadata
-from wire.int64 import signed, unsigned
 from wire.payloads import (
     batch_messages,
     broker_entry_metadata,
@@ -120,9 +119,3 @@ def test_any_bytes_are_parts_or_a_remote_error(data: bytes) -> None:
 def test_checksum_and_library_agree() -> None:
     parts = split_section(section(b"meta", b"body"))
     assert parts.checksum == crc32c.crc32c(parts.checked)
-
-
-@given(st.integers(-(1 << 63), (1 << 63) - 1))
-def test_signed_and_unsigned_undo_each_other(number: int) -> None:
-    assert signed(unsigned(number)) == number
-    assert 0 <= unsigned(number) < 1 << 64

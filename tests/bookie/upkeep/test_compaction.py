@@ -5,14 +5,10 @@ import dataclasses
 import errno
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from bookie.bookie import Bookie
-from bookie.disk_space.disk_watch import Room
 from bookie.storage.block_v1 import LOG_ALIGNMENT
 from bookie.storage.span import Span
-from bookie.upkeep.compaction_plan import DEAD_BYTES_MIN, LogUse, choose_logs
 from simulation.disks.file import SimFile
 from tests.bookie.machines import SMALL, Machine, on_machine
 from tests.bookie.runs import KEY, entries_of, sealed
@@ -20,8 +16,14 @@ from wire.bookie.codes import BookieCode, BookieError
 from wire.run import EntryRun
 
 UNTHROTTLED = dataclasses.replace(SMALL, compaction_rate_by_bytes=0)
+
+
 LEDGERS = (1, 2, 3, 4)
+
+
 SIZE = 40_000
+
+
 ROUNDS = 10
 
 
@@ -59,22 +61,6 @@ async def restarts(machine: Machine, ledger_ids: tuple[int, ...]) -> None:
         bookie = await machine.start()
         await check(bookie, ledger_ids)
         assert bookie.ledger_ids() == list(ledger_ids)
-
-
-uses = st.builds(LogUse, st.integers(1, 30), st.integers(1, 10 * DEAD_BYTES_MIN), st.integers(0, 10 * DEAD_BYTES_MIN))
-
-
-@given(st.lists(uses, unique_by=lambda use: use.log_id), st.floats(0, 1), st.integers(1, 20 * DEAD_BYTES_MIN))
-def test_only_logs_below_the_threshold_are_chosen_and_no_more_than_fit(
-    found: list[LogUse], threshold: float, bytes_max: int
-) -> None:
-    chosen = choose_logs(found, threshold, bytes_max)
-    by_id = {use.log_id: use for use in found}
-    assert all(by_id[log_id].live_share < threshold for log_id in chosen)
-    assert len(chosen) == 1 or sum(by_id[log_id].live_bytes for log_id in chosen) <= bytes_max
-    assert chosen == [use.log_id for use in found if use.log_id in chosen]
-    worth = [use for use in found if use.live_share < threshold and use.log_bytes - use.live_bytes >= DEAD_BYTES_MIN]
-    assert bool(chosen) == bool(worth)
 
 
 def test_what_is_dead_is_given_back_and_what_is_alive_stays() -> None:
@@ -342,44 +328,3 @@ def test_a_compaction_bypasses_the_page_cache_as_a_flush_does(direct: bool) -> N
         await check(bookie, (4,))
 
     on_machine(scenario, settings=dataclasses.replace(UNTHROTTLED, db_storage_direct_io_entry_logger=direct))
-
-
-def test_with_no_room_left_compaction_goes_on_when_that_is_asked_for() -> None:
-    async def scenario(machine: Machine) -> None:
-        bookie = await mixed_logs(machine)
-        await bookie.delete([1, 2])
-        bookie.health.room = Room.NONE
-        await bookie.compact("major")
-        assert (bookie.compactor.counts.logs_compacted > 0) == machine.settings.is_force_gc_allow_when_no_space
-
-    for forced in (False, True):
-        on_machine(scenario, settings=dataclasses.replace(UNTHROTTLED, is_force_gc_allow_when_no_space=forced))
-
-
-def test_minor_and_major_compactions_run_at_their_intervals_while_there_is_room() -> None:
-    settings = dataclasses.replace(UNTHROTTLED, minor_compaction_interval=100, major_compaction_interval=300)
-
-    async def scenario(machine: Machine) -> None:
-        bookie = await mixed_logs(machine)
-        await bookie.delete([1, 2])
-        await asyncio.sleep(90)
-        await bookie.compact()
-        assert bookie.compactor.counts.runs == 0
-        await asyncio.sleep(20)
-        await bookie.compact()
-        assert (bookie.compactor.counts.runs, bookie.compactor.counts.logs_compacted) == (1, 0)
-        await asyncio.sleep(200)
-        bookie.health.room = Room.NONE
-        await bookie.compact()
-        assert bookie.compactor.counts.runs == 1
-        bookie.health.room = Room.LITTLE
-        await bookie.compact()
-        assert (bookie.compactor.counts.runs, bookie.compactor.counts.logs_compacted) == (2, 0)
-        bookie.health.room = Room.ENOUGH
-        await bookie.compact()
-        assert bookie.compactor.counts.runs == 3
-        assert bookie.compactor.counts.logs_compacted > 0
-        await bookie.compact()
-        assert bookie.compactor.counts.runs == 3
-
-    on_machine(scenario, settings=settings)

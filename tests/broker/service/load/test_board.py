@@ -1,4 +1,4 @@
-"""Long-term load of a bundle is known to its next owner."""
+"""Histories of bundles on the load board, kept over owners."""
 
 import asyncio
 
@@ -13,7 +13,7 @@ from broker.topic.contract import TopicActivity
 from broker.topic.statistics.topic_stats import TopicTraffic
 from metadata.store import MetadataError
 from tests.broker.service.houses import TOPICS, House, a_cluster, play
-from tests.broker.service.load.test_load_drivers import cut_of, reporter, with_topics
+from tests.broker.service.load.load_parts import cut_of, reporter, with_topics
 
 
 def history(rate: float, reports: int = 1) -> BundleHistory:

@@ -1,23 +1,15 @@
-"""Policies in force for a topic out of three levels, and Apache's JSON of two of them."""
+"""Apache's JSON of policies."""
 
-from dataclasses import fields, replace
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from broker.dispatchers.settings import DispatcherSettings
 from broker.errors import BrokerError
-from broker.policies.defaults import broker_defaults, resolve
 from broker.policies.documents import from_namespace_document, from_topic_document
-from broker.policies.in_force import PoliciesInForce, SharedPolicies
 from broker.policies.policies import (
-    NOTHING_SAID,
     AutoTopicCreation,
     BacklogQuota,
     DispatchRate,
-    EffectivePolicies,
     InactiveMode,
     InactiveTopicPolicy,
     PersistencePolicy,
@@ -28,9 +20,6 @@ from broker.policies.policies import (
     SubscribeRate,
     TopicPolicies,
 )
-from broker.policies.topic_settings import TopicSettings
-
-DEFAULTS = broker_defaults(TopicSettings(), DispatcherSettings())
 
 NAMESPACE_DOCUMENT = {
     "message_ttl_in_seconds": 5,
@@ -64,6 +53,8 @@ NAMESPACE_DOCUMENT = {
     },
     "max_topics_per_namespace": 21,
 }
+
+
 NAMESPACE = TopicPolicies(
     message_ttl_seconds=5,
     retention=RetentionPolicy(3, -1),
@@ -143,50 +134,3 @@ def test_members_that_are_missing_or_null_say_nothing(document: dict[str, Any]) 
 def test_a_member_that_cannot_be_read_is_refused(member: str, value: Any) -> None:
     with pytest.raises(BrokerError, match="expected"):
         from_namespace_document({member: value}, "here")
-
-
-@given(st.sets(st.sampled_from([each.name for each in fields(EffectivePolicies)])), st.booleans())
-def test_each_member_is_the_topic_s_then_the_namespace_s_then_the_broker_s(said: set[str], by_topic: bool) -> None:
-    said -= {"quotas", "subscription_rates"}
-    level = TopicPolicies(**{name: getattr(NAMESPACE, name) for name in said})
-    other = TopicPolicies(message_ttl_seconds=99)
-    found = resolve(DEFAULTS, other, level) if by_topic else resolve(DEFAULTS, level)
-    for name in said:
-        expected = getattr(NAMESPACE, name)
-        if expected is not None:
-            assert getattr(found, name) == expected
-    if "message_ttl_seconds" not in said:
-        assert found.message_ttl_seconds == (99 if by_topic else DEFAULTS.message_ttl_seconds)
-
-
-def test_quotas_and_rates_of_subscriptions_hold_one_by_one() -> None:
-    size, age = QuotaType.DESTINATION_STORAGE, QuotaType.MESSAGE_AGE
-    namespace = TopicPolicies(quotas={size: BacklogQuota(1), age: BacklogQuota(limit_seconds=2)})
-    topic = TopicPolicies(
-        quotas={age: BacklogQuota(limit_seconds=3)},
-        subscription_dispatch_rate=DispatchRate(4),
-        subscription_rates={"s": DispatchRate(5)},
-    )
-    found = resolve(DEFAULTS, namespace, topic)
-    assert (found.size_quota.limit_bytes, found.age_quota.limit_seconds) == (1, 3)
-    assert (found.dispatch_rate_of("s").messages, found.dispatch_rate_of("t").messages) == (5, 4)
-
-
-def test_nothing_said_is_the_broker_s_settings() -> None:
-    settings = TopicSettings(
-        max_producers_per_topic=3, max_publish_rate_per_topic_in_bytes=4, subscription_types_enabled=("Shared",)
-    )
-    found = resolve(broker_defaults(settings, DispatcherSettings(max_unacked_messages_per_consumer=5)))
-    assert (found.max_producers, found.publish_rate, found.max_unacked_per_consumer) == (3, PublishRate(0, 4), 5)
-    assert found == replace(found, subscription_types=("Shared",), persistence=None)
-
-
-def test_topics_for_which_the_same_holds_share_their_policies_until_the_settings_change() -> None:
-    settings, shared = TopicSettings(), SharedPolicies()
-    one, other = (PoliciesInForce(settings, DispatcherSettings(), shared) for _ in range(2))
-    assert one.current is other.current
-    other.apply(TopicPolicies(message_ttl_seconds=7), NOTHING_SAID)
-    assert (one.current.message_ttl_seconds, other.current.message_ttl_seconds) == (0, 7)
-    object.__setattr__(settings, "ttl_duration_default_in_seconds", 9)  # as the broker's dynamic settings do
-    one.apply(NOTHING_SAID, NOTHING_SAID)
-    assert one.current.message_ttl_seconds == 9
