@@ -3,7 +3,8 @@
 A ledger that could not be repaired keeps its lock for a while, so that nobody tries in vain: at first for
 lockReleaseOfFailedLedgerGracePeriod / 32, twice as long each time, and at last for the whole of it. One whose writer lacks a
 bookie keeps it for openLedgerRereplicationGracePeriod, in which the writer may replace the bookie, and is closed then. As
-Apache's ReplicationWorker. Bound: HELD_MAX locks; what comes beyond is given back at once.
+Apache's ReplicationWorker. Bound: HELD_MAX locks; a worker that holds as many takes no other ledger until one is due: without
+a lock nothing would keep it from the next try.
 """
 
 from dataclasses import dataclass
@@ -48,6 +49,11 @@ class Backlog:
     def held(self) -> list[HeldLedger]:
         return [due.held for due in self._held.values()]
 
+    @property
+    def is_full(self) -> bool:
+        """Whether no other ledger can be held."""
+        return len(self._held) >= HELD_MAX
+
     def on_repaired(self, ledger_id: int) -> None:
         self._failures.pop(ledger_id, None)
 
@@ -65,7 +71,7 @@ class Backlog:
         return self._hold(Due(held, Action.CLOSE, now + self._open_seconds))
 
     def _hold(self, due: Due) -> bool:
-        if len(self._held) >= HELD_MAX:
+        if self.is_full:
             return False
         self._held[due.held.ledger_id] = due
         return True

@@ -96,7 +96,7 @@ class ReplicationWorker:
         await self._release_doubtful()
         while (due := self._backlog.take_due(asyncio.get_running_loop().time())) is not None:
             await self._on_due(due)
-        held = await self._take()
+        held = None if self._backlog.is_full else await self._take()
         if held is None:
             await asyncio.sleep(self._idle_seconds())
         else:
