@@ -15,6 +15,7 @@ from simulation.cluster.split_scenario import run_split_seed
 from simulation.ledgers.ledger_scenario import run_ledger_seed, run_torn_seed
 from simulation.ledgers.log_scenario import run_log_seed
 from simulation.planted import PLANTED, Run
+from simulation.quorum.full_repair import run_full_repair_seed
 from simulation.quorum.scenario import run_fence_seed, run_loss_seed, run_quorum_seed, run_rot_seed
 from simulation.standalone.deduplication_scenario import run_deduplication_seed
 from simulation.standalone.full_disk_scenario import run_full_disk_seed
@@ -33,6 +34,7 @@ SCENARIOS: dict[str, Run] = {
     "deduplication": run_deduplication_seed,
     "full-disk": run_full_disk_seed,
     "full-bookie": run_full_bookie_seed,
+    "full-repair": run_full_repair_seed,
     "fence": run_fence_seed,
     "rot": run_rot_seed,
     "loss": run_loss_seed,

@@ -36,6 +36,8 @@ from simulation.cluster.scenario import run_cluster_seed
 from simulation.cluster.split_scenario import run_split_seed
 from simulation.ledgers.ledger_scenario import run_ledger_seed, run_torn_seed
 from simulation.ledgers.log_scenario import run_log_seed
+from simulation.quorum.full_repair import run_full_repair_seed
+from simulation.quorum.full_repair_plants import FULL_REPAIR_PLANTS
 from simulation.quorum.plants import QUORUM_PLANTS
 from simulation.quorum.scenario import run_fence_seed, run_loss_seed, run_quorum_seed, run_rot_seed
 from simulation.standalone.full_disk_plants import FULL_DISK_PLANTS
@@ -290,6 +292,10 @@ PLANTED: Mapping[str, Plant] = {
     **{
         name: Plant(what, BESIDE.get(name, run_cluster_seed), target, attribute, replacement)
         for name, (what, target, attribute, replacement) in CLUSTER_PLANTS.items()
+    },
+    **{
+        name: Plant(what, run_full_repair_seed, target, attribute, replacement)
+        for name, (what, target, attribute, replacement) in FULL_REPAIR_PLANTS.items()
     },
     **{
         name: Plant(what, run_full_disk_seed, target, attribute, replacement)

@@ -1,6 +1,7 @@
 """BookieMachine: a bookie on a host of its own, with its port, its disk and its deaths; what it stores the checker hears."""
 
 import asyncio
+import random
 from collections.abc import Sequence
 from functools import partial
 
@@ -89,7 +90,7 @@ class BookieMachine:
         self, loop: SimLoop, network: SimNetwork, host: str, seed: int, settings: BookieSettings, checker: QuorumChecker
     ) -> None:
         self.host, self.name = host, f"{host}:{PORT}"
-        self.disk = SimDisk(loop, stream(seed, f"disk {host}"), host)
+        self.disk = self.make_disk(loop, stream(seed, f"disk {host}"), host)
         self.process = SimProcess(loop, network, host, self.disk, self._main)
         self.bookie: WatchedBookie | None = None
         self.has_left = False
@@ -101,6 +102,9 @@ class BookieMachine:
         """Its cookie is known to the cluster."""
         self._is_serving = False
         self._stop_asked = asyncio.Event()
+
+    def make_disk(self, loop: SimLoop, rng: random.Random, host: str) -> SimDisk:
+        return SimDisk(loop, rng, host)
 
     def start(self) -> None:
         """On a healthy disk. It serves a little later; never, when it has left."""

@@ -67,7 +67,7 @@ class QuorumChecker:
         if was_fenced:
             raise Violation(f"{bookie} has answered a fence, and then taken entry {run.first_entry_id} of the writer")
         self.ledger_id = run.ledger_id
-        self._check_moves()
+        self.check_moves()
         for index in range(run.count):
             stored = bytes(memoryview(run.buffer)[run.offsets[index] : run.offsets[index + 1]])
             entry_id = run.first_entry_id + index
@@ -80,7 +80,7 @@ class QuorumChecker:
     def on_acknowledged(self, entry_id: int, payload: bytes) -> None:
         """The writer was told so."""
         self.acknowledged += 1
-        self._check_moves()
+        self.check_moves()
         entry = self._entries.setdefault(entry_id, _Entry())
         entry.is_acknowledged = True
         if not self._is_held(entry_id):
@@ -106,7 +106,7 @@ class QuorumChecker:
 
     def on_ended(self, who: str, last_entry_id: int, length_bytes: int) -> None:
         """Somebody closed the ledger, or opened it closed, and was told its end."""
-        self._check_moves()
+        self.check_moves()
         metadata, end = self._metadata(), (last_entry_id, length_bytes)
         if metadata.state != LedgerState.CLOSED or (metadata.last_entry_id, metadata.length_bytes) != end:
             raise Violation(f"{who} was told the end {end}; the metadata: {metadata.state.name} {metadata.last_entry_id}")
@@ -142,7 +142,7 @@ class QuorumChecker:
         """The entries that a bookie has answered for: they stay there."""
         return {entry_id: entry.stored for entry_id, entry in self._entries.items() if bookie in entry.copies}
 
-    def _check_moves(self) -> None:
+    def check_moves(self) -> None:
         """After a change of the metadata: what was acknowledged is where the metadata says."""
         metadata = self._metadata()
         if metadata is self._known:

@@ -31,8 +31,18 @@ class Repairer:
         self.process = SimProcess(world.loop, network, REPAIRER, None, self._main)
         self._world, self._seed = world, seed
         self._clock = SimClock(world.loop)
-        self._lives = 0
+        self.lives = 0
+        self.failed = 0
+        """Repairs that could not be done, of all lives that have ended."""
+        self._recovery: AutoRecovery | None = None
         self._store: MemoryStore
+
+    @property
+    def failures(self) -> int:
+        """Repairs that could not be done."""
+        if self._recovery is None:
+            return 0
+        return self.failed + self._recovery.counters.replication_worker_num_defer_ledger_lock_release_of_failed_ledger
 
     def die(self) -> None:
         if self.process.alive:
@@ -50,10 +60,11 @@ class Repairer:
         tree.watches.tell(applied.notifications())
 
     async def _main(self) -> None:
-        self._lives += 1
-        rng = stream(self._seed, f"life {self._lives} of {REPAIRER}")
+        self.failed = self.failures
+        self.lives += 1
+        rng = stream(self._seed, f"life {self.lives} of {REPAIRER}")
         self._store = MemoryStore(self._clock, self._world.shared, alone=False, answer_delay=lambda: rng.expovariate(1000))
         client = RepairClient(self._store, SETTINGS, self._clock, rng, REPAIRER, timeout_seconds=TIMEOUT_SECONDS)
-        recovery = AutoRecovery(client, OneSession())
+        recovery = self._recovery = AutoRecovery(client, OneSession())
         await recovery.start()
         await recovery.until_it_failed()

@@ -24,7 +24,7 @@ from simulation.quorum.bookie import BookieMachine
 from simulation.quorum.checker import QuorumChecker
 from simulation.quorum.client import LedgerClient, MetadataWay, World
 from simulation.quorum.faults import QuorumFaults
-from simulation.quorum.plan import NEVER, RECOVERERS, WRITER, Moment, Recovering, host_of
+from simulation.quorum.plan import NEVER, RECOVERERS, WRITER, Moment, QuorumPlan, Recovering, host_of
 from simulation.quorum.races import DRAWN, draw_plan, late_race
 from simulation.quorum.repair import SESSION_SECONDS, Repairer
 from simulation.world.bounded import bounded
@@ -55,25 +55,30 @@ READ_AHEAD_ENTRIES = 4
 class QuorumScenario:
     """The run of one seed. `race`: the plan that it has in any case; empty: the seed's."""
 
+    machine: type[BookieMachine] = BookieMachine
+
     def __init__(self, seed: int, sink: TextIO | None = None, race: str = "") -> None:
         self.seed = seed
         self.loop = SimLoop(stream(seed, "loop"), Trace(sink))
         self._rng = stream(seed, "quorum")
         self._network = SimNetwork(self.loop, stream(seed, "network"))
-        draw = DRAWN[race] if race else late_race if seed % LATE_OF in LATE_ONES else draw_plan
-        plan = self.plan = draw(stream(seed, "plan"))
+        plan = self.plan = self._draw(race)
         self.checker = QuorumChecker(self._metadata)
         settings = BookKeeperSettings(plan.quorum.ensemble_size, plan.quorum.write_quorum, plan.quorum.ack_quorum)
         self.world = World(self.loop, self.checker, SharedTree(), settings, {"appended": 0, "acknowledged": 0, "opened": 0})
         self.world.takes_parts = seed % PARTS_EVERY == PARTS_EVERY - 1
         self.world.run_at = plan.run_at
         hosts = [host_of(number) for number in range(plan.bookies)]
-        self.bookies = [BookieMachine(self.loop, self._network, host, seed, plan.settings, self.checker) for host in hosts]
+        self.bookies = [self.machine(self.loop, self._network, host, seed, plan.settings, self.checker) for host in hosts]
         self._clients: dict[str, SimProcess] = {}
         self._begun: dict[str, None] = {}
         self._repairer = Repairer(self.world, self._network, seed)
         self._ways = {name: MetadataWay(stream(seed, f"way {name}")) for name in (WRITER, *RECOVERERS, JUDGE)}
         self._cached: tuple[bytes, LedgerMetadata] | None = None
+
+    def _draw(self, race: str) -> QuorumPlan:
+        draw = DRAWN[race] if race else late_race if self.seed % LATE_OF in LATE_ONES else draw_plan
+        return draw(stream(self.seed, "plan"))
 
     def run(self) -> Outcome:
         with patch.object(read_ahead, "ENTRIES_MAX", READ_AHEAD_ENTRIES):
@@ -98,9 +103,14 @@ class QuorumScenario:
         for name, count in faults.counts.items():
             self.world.events[f"fault {name}"] = count
         await self._judge()
-        if self.plan.leaves is not None and self.checker.end is not None:
-            await self._until_repaired()
+        if self.checker.end is not None:
+            await self._see_repair()
         await self._check_bookies()
+
+    async def _see_repair(self) -> None:
+        """Waits until copies that a bookie took with it are elsewhere. The ledger is closed."""
+        if self.plan.leaves is not None:
+            await self._until_repaired()
 
     async def _until_repaired(self) -> None:
         """Until no entry is the matter of a bookie that has left."""

@@ -6,6 +6,7 @@ import pytest
 
 from simulation.cluster.plants import CLUSTER_PLANTS
 from simulation.planted import PLANTED
+from simulation.quorum.full_repair_plants import FULL_REPAIR_PLANTS
 from simulation.quorum.plants import QUORUM_PLANTS
 from simulation.standalone.full_disk_plants import FULL_DISK_PLANTS
 from simulation.transfers.plants import TRANSFER_PLANTS
@@ -13,6 +14,7 @@ from simulation.transfers.plants import TRANSFER_PLANTS
 SEEDS_MAX = {"ack-before-fsync": 120, "ack-before-fsync-when-full": 120, "deletion-forgotten": 150}
 """Where it takes a crash at the right moment. Elsewhere 40."""
 
+FULL_PLANTS = FULL_DISK_PLANTS.keys() | FULL_REPAIR_PLANTS.keys()
 FOUND_AS = {
     "torn-frame-accepted": "LedgerUnreadable: ",
     "receipts-out-of-order": "OutOfOrder: ",
@@ -27,11 +29,11 @@ SEEDS_FROM = {"close-forgotten": 29, "ack-before-fsync-when-full": 60}
 
 @pytest.mark.parametrize(
     "name",
-    sorted(PLANTED.keys() - QUORUM_PLANTS.keys() - CLUSTER_PLANTS.keys() - TRANSFER_PLANTS.keys() - FULL_DISK_PLANTS.keys()),
+    sorted(PLANTED.keys() - QUORUM_PLANTS.keys() - CLUSTER_PLANTS.keys() - TRANSFER_PLANTS.keys() - FULL_PLANTS),
 )
 def test_a_planted_bug_is_found(name: str) -> None:
     """Those of the ledger protocol: test_quorum_seeds.py; of a cluster: test_cluster_seeds.py; of transactions:
-    test_transfer_seeds.py; of full disks: test_full_disk_seeds.py."""
+    test_transfer_seeds.py; of full disks: test_full_disk_seeds.py and test_full_repair_seeds.py."""
     plant = PLANTED[name]
     with plant.planted():
         failure = next(filter(None, (plant.run(seed, None).failure for seed in _seeds(name))), None)
