@@ -2,7 +2,8 @@
 
 Values are small enough that the branch behind a setting is reached within the seconds of a run: a group commit that is due by
 its size, a ledger that is full after five entries, a bucket of ten delayed messages. `draw` picks a few of them for a seed; all
-others keep what the plan or the product says. A setting in neither table fails a test.
+others keep what the plan or the product says. Tables of one scenario each stand after them (`ELSEWHERE`). A setting in no table
+fails a test.
 """
 
 import dataclasses
@@ -168,6 +169,108 @@ BROKER: Mapping[str, Sequence[str]] = {
 }  # fmt: skip
 DRAWN_BESIDE: Mapping[str, Sequence[str]] = {"journalFlushWhenQueueEmpty": ("true", "false")}
 """Drawn after all others and by themselves, so that a seed keeps what it had of those."""
+SINGLE: Mapping[str, Sequence[str]] = {
+    # Data that goes when it should: with these values nothing does within a run
+    "autoSkipNonRecoverableData": ("true",),
+    "ttlDurationDefaultInSeconds": ("2000000000",),  # simulated producers publish at 1970
+    "subscriptionExpirationTimeMinutes": ("60",),
+    "brokerDeleteInactiveTopicsEnabled": ("true",),
+    "brokerDeleteInactiveTopicsFrequencySeconds": ("1", "2"),
+    "brokerDeleteInactiveTopicsMaxInactiveDurationSeconds": ("60",),
+    "brokerDeleteInactivePartitionedTopicMetadataEnabled": ("true", "false"),
+    "backlogQuotaDefaultLimitGB": ("1",),
+    "backlogQuotaDefaultRetentionPolicy": ("producer_request_hold", "producer_exception", "consumer_backlog_eviction"),
+    "brokerDeduplicationProducerInactivityTimeoutMinutes": ("1",),
+    "brokerServiceCompactionThresholdInBytes": ("1", "3000"),
+    "topicCompactionRetainNullKey": ("true", "false"),
+    # Limits that are looked at, and that no client reaches
+    "maxMessageSize": ("100000",),
+    "maxConsumerMetadataSize": ("1", "100"),
+    "maxNumPartitionsPerPartitionedTopic": ("1",),
+    "maxConcurrentNonPersistentMessagePerConnection": ("1",),
+    "enableNonPersistentTopics": ("true", "false"),
+    "delayedDeliveryEnabled": ("true", "false"),
+    "delayedDeliveryMaxDelayInMillis": ("1", "1000"),
+    "maxUnackedMessagesPerSubscriptionOnBrokerBlocked": ("0.05", "0.5"),
+    "systemTopicEnabled": ("true", "false"),
+    "isSchemaValidationEnforced": ("true", "false"),
+    "isAllowAutoUpdateSchemaEnabled": ("true", "false"),
+    "enableBrokerTopicListWatcher": ("true", "false"),
+    "dataIntegrityStampMissingCookies": ("true", "false"),
+}  # fmt: skip
+"""In a standalone."""
+SMALL_DISK: Mapping[str, Sequence[str]] = {
+    "diskUsageThreshold": ("0.9", "0.97"),
+    "diskUsageWarnThreshold": ("0.5", "0.9"),
+    "diskUsageLwmThreshold": ("0.6", "0.85"),
+    "minUsableSizeForHighPriorityWrites": ("10000", "3000000"),
+}  # fmt: skip
+"""In a standalone with a disk of finite size."""
+CLUSTER: Mapping[str, Sequence[str]] = {
+    # Bookies
+    "bookkeeperUseV2WireProtocol": ("true", "false"),
+    "bookkeeperClientHealthCheckIntervalSeconds": ("1", "5"),
+    "bookkeeperClientHealthCheckErrorThresholdPerInterval": ("1", "3"),
+    "bookkeeperClientHealthCheckQuarantineTimeInSeconds": ("1", "5"),
+    "bookkeeperClientQuarantineRatio": ("0.5", "1.0"),
+    "bookkeeperClientRackawarePolicyEnabled": ("true", "false"),
+    "bookkeeperClientRegionawarePolicyEnabled": ("true", "false"),
+    "bookkeeperClientMinNumRacksPerWriteQuorum": ("1", "3"),
+    "bookkeeper_ensemblePlacementPolicy": (
+        "org.apache.bookkeeper.client.RackawareEnsemblePlacementPolicy",
+        "org.apache.bookkeeper.client.RegionAwareEnsemblePlacementPolicy",
+        "org.apache.bookkeeper.client.DefaultEnsemblePlacementPolicy",
+    ),
+    "bookkeeperDiskWeightBasedPlacementEnabled": ("true", "false"),
+    "bookkeeperClientGetBookieInfoIntervalSeconds": ("1", "3"),
+    "bookkeeperClientGetBookieInfoRetryIntervalSeconds": ("1", "3"),
+    # Load. Minutes are seconds (`simulation.cluster.machines`)
+    "loadBalancerReportUpdateThresholdPercentage": ("0", "50"),
+    "loadBalancerReportUpdateMinIntervalMillis": ("100", "1000"),
+    "loadBalancerReportUpdateMaxIntervalMinutes": ("1", "3"),
+    "loadBalancerBrokerOverloadedThresholdPercentage": ("1", "50"),
+    "loadBalancerSheddingEnabled": ("true", "false"),
+    "loadBalancerLoadSheddingStrategy": (
+        "org.apache.pulsar.broker.loadbalance.impl.ThresholdShedder",
+        "org.apache.pulsar.broker.loadbalance.extensions.scheduler.TransferShedder",
+        "org.apache.pulsar.broker.loadbalance.impl.OverloadShedder",
+    ),
+    "loadBalancerSheddingIntervalMinutes": ("1", "2"),
+    "loadBalancerSheddingGracePeriodMinutes": ("0", "1"),
+    "loadBalancerBrokerThresholdShedderPercentage": ("1", "5"),
+    "loadBalancerHistoryResourcePercentage": ("0.0", "0.5"),
+    "loadBalancerBundleUnloadMinThroughputThreshold": ("0", "0.001"),
+    "loadBalancerBrokerLoadTargetStd": ("0.01", "0.1"),
+    "loadBalancerMaxNumberOfBrokerSheddingPerCycle": ("1", "5"),
+    "loadBalancerAutoBundleSplitEnabled": ("true", "false"),
+    "loadBalancerAutoUnloadSplitBundlesEnabled": ("true", "false"),
+    "loadBalancerNamespaceBundleMaxTopics": ("1",),
+    "loadBalancerNamespaceBundleMaxSessions": ("1", "3"),
+    "loadBalancerNamespaceBundleMaxMsgRate": ("1", "10"),
+    "loadBalancerNamespaceBundleMaxBandwidthMbytes": ("1",),
+    "loadBalancerNamespaceMaximumBundles": ("4", "16"),
+    "loadBalancerOverrideBrokerNicSpeedGbps": ("0.000001", "1"),
+    "failureDomainsEnabled": ("true", "false"),
+    "loadBalancerResourceQuotaUpdateIntervalMinutes": ("1", "3"),
+    "supportedNamespaceBundleSplitAlgorithms": ("range_equally_divide,topic_count_equally_divide,flow_or_qps_equally_divide",),
+    "defaultNamespaceBundleSplitAlgorithm": (
+        "range_equally_divide", "topic_count_equally_divide", "flow_or_qps_equally_divide",
+    ),
+}  # fmt: skip
+"""In a cluster."""
+TRANSFERS: Mapping[str, Sequence[str]] = {
+    "maxActiveTransactionsPerCoordinator": ("1", "3"),
+    "transactionBufferClientMaxConcurrentRequests": ("1", "2"),
+    "transactionBufferClientOperationTimeoutInMills": ("50", "500"),
+}  # fmt: skip
+"""In a standalone whose clients move tokens in transactions."""
+DRAWN_BY_PLANS = (
+    "managedLedgerDefaultEnsembleSize", "managedLedgerDefaultWriteQuorum", "managedLedgerDefaultAckQuorum",
+    "loadBalancerEnabled",
+)  # fmt: skip
+"""The plan of a cluster chooses these itself."""
+ELSEWHERE: Sequence[Mapping[str, Sequence[str]]] = (SINGLE, SMALL_DISK, CLUSTER, TRANSFERS)
+"""Drawn by `draw_some`, apart from all others, so that a seed keeps what it had of those."""
 DRAWN: Mapping[str, Sequence[str]] = {**BOOKIE, **BROKER, **DRAWN_BESIDE}
 
 NOT_DRAWN: Mapping[str, Sequence[str]] = {
@@ -192,61 +295,25 @@ NOT_DRAWN: Mapping[str, Sequence[str]] = {
         "exposeManagedLedgerMetricsInPrometheus", "exposeManagedCursorMetricsInPrometheus", "exposePreciseBacklogInPrometheus",
         "exposeSubscriptionBacklogSizeInPrometheus", "splitTopicAndPartitionLabelInPrometheus", "metricsServletTimeoutMs",
         "auditLogEnabled", "forceDeleteTenantAllowed", "forceDeleteNamespaceAllowed", "maxTenants", "maxNamespacesPerTenant",
-        "isSchemaValidationEnforced", "schemaCompatibilityStrategy", "systemTopicSchemaCompatibilityStrategy",
-        "isAllowAutoUpdateSchemaEnabled", "subscriptionPatternMaxLength", "enableBrokerSideSubscriptionPatternEvaluation",
-        "enableBrokerTopicListWatcher",
+        "schemaCompatibilityStrategy", "systemTopicSchemaCompatibilityStrategy",
+        "subscriptionPatternMaxLength", "enableBrokerSideSubscriptionPatternEvaluation",
     ),
     "lets messages go, refuses clients or does not store, as asked: the checker allows none of it": (
-        "journalSyncData", "forceReadOnlyBookie", "readOnlyModeEnabled", "autoSkipNonRecoverableData",
-        "managedLedgerForceRecovery",
-        "ttlDurationDefaultInSeconds", "subscriptionExpirationTimeMinutes", "brokerDeleteInactiveTopicsEnabled",
-        "brokerDeleteInactiveTopicsFrequencySeconds", "brokerDeleteInactiveTopicsMaxInactiveDurationSeconds",
-        "brokerDeleteInactivePartitionedTopicMetadataEnabled", "backlogQuotaDefaultLimitGB",
-        "backlogQuotaDefaultRetentionPolicy", "allowAutoTopicCreation", "allowAutoSubscriptionCreation",
+        "journalSyncData", "forceReadOnlyBookie", "readOnlyModeEnabled", "managedLedgerForceRecovery",
+        "allowAutoTopicCreation", "allowAutoSubscriptionCreation",
         "allowAutoTopicCreationType", "defaultNumPartitions", "subscriptionTypesEnabled", "enablePersistentTopics",
-        "enableNonPersistentTopics", "maxNumPartitionsPerPartitionedTopic", "maxMessageSize", "maxConsumerMetadataSize",
-        "delayedDeliveryEnabled", "delayedDeliveryMaxDelayInMillis", "maxConcurrentNonPersistentMessagePerConnection",
-        "brokerDeduplicationProducerInactivityTimeoutMinutes", "systemTopicEnabled",
-        "dataIntegrityStampMissingCookies", "maxUnackedMessagesPerSubscriptionOnBrokerBlocked",
     ),
-    "is about how full a disk is: the faults of a disk of finite size have their own plan": (
-        "diskUsageThreshold", "diskUsageWarnThreshold", "diskUsageLwmThreshold", "minUsableSizeForHighPriorityWrites",
-    ),
-    "needs several bookies: the scenarios of quorums and clusters draw quorums": (
-        "managedLedgerDefaultEnsembleSize", "managedLedgerDefaultWriteQuorum", "managedLedgerDefaultAckQuorum",
-        "bookkeeperUseV2WireProtocol", "bookkeeperClientHealthCheckIntervalSeconds",
-        "bookkeeperClientHealthCheckErrorThresholdPerInterval", "bookkeeperClientHealthCheckQuarantineTimeInSeconds",
-        "bookkeeperClientQuarantineRatio", "bookkeeperClientRackawarePolicyEnabled", "bookkeeperClientRegionawarePolicyEnabled",
-        "bookkeeperClientMinNumRacksPerWriteQuorum", "bookkeeperClientEnforceMinNumRacksPerWriteQuorum",
-        "bookkeeperEnsemblePlacementPolicy", "bookkeeperMinNumZonesPerWriteQuorum", "bookkeeperClientIsolationGroups",
-        "bookkeeperClientSecondaryIsolationGroups", "bookkeeperDiskWeightBasedPlacementEnabled",
-        "bookkeeperClientGetBookieInfoIntervalSeconds", "bookkeeperClientGetBookieInfoRetryIntervalSeconds",
-    ),
-    "needs several brokers, or minutes: the scenario of a cluster draws whether load is balanced": (
-        "loadBalancerEnabled", "loadBalancerReportUpdateThresholdPercentage", "loadBalancerReportUpdateMinIntervalMillis",
-        "loadBalancerReportUpdateMaxIntervalMinutes", "loadBalancerBrokerOverloadedThresholdPercentage",
-        "loadBalancerSheddingEnabled", "loadBalancerLoadSheddingStrategy", "loadBalancerSheddingIntervalMinutes",
-        "loadBalancerSheddingGracePeriodMinutes", "loadBalancerBrokerThresholdShedderPercentage",
-        "loadBalancerHistoryResourcePercentage", "loadBalancerBundleUnloadMinThroughputThreshold",
-        "loadBalancerBrokerLoadTargetStd", "loadBalancerMaxNumberOfBrokerSheddingPerCycle",
-        "loadBalancerAutoBundleSplitEnabled", "loadBalancerAutoUnloadSplitBundlesEnabled",
-        "loadBalancerNamespaceBundleMaxTopics", "loadBalancerNamespaceBundleMaxSessions",
-        "loadBalancerNamespaceBundleMaxMsgRate", "loadBalancerNamespaceBundleMaxBandwidthMbytes",
-        "loadBalancerNamespaceMaximumBundles", "loadBalancerOverrideBrokerNicSpeedGbps", "failureDomainsEnabled",
-        "loadBalancerResourceQuotaUpdateIntervalMinutes", "supportedNamespaceBundleSplitAlgorithms",
-        "defaultNamespaceBundleSplitAlgorithm",
-    ),
-    "is about transactions and compaction, whose scenario has its own clients": (
-        "maxActiveTransactionsPerCoordinator", "transactionBufferClientMaxConcurrentRequests",
-        "transactionBufferClientOperationTimeoutInMills", "brokerServiceCompactionThresholdInBytes",
-        "topicCompactionRetainNullKey",
+    "needs groups, racks or zones of bookies, which the simulated cluster does not have": (
+        "bookkeeperClientIsolationGroups", "bookkeeperClientSecondaryIsolationGroups",
+        "bookkeeperClientEnforceMinNumRacksPerWriteQuorum", "bookkeeperMinNumZonesPerWriteQuorum",
     ),
 }  # fmt: skip
-"""By reason. What stands here is tried by no seed of the standalone."""
+"""By reason. No seed tries these."""
 
 DRAWN_CHANCE = 0.5
 DRAWN_AT_ONCE = (1, 2, 4, 8)
 BESIDE_CHANCE = 0.1
+SOME_CHANCE = 0.3
 
 
 def draw(rng: random.Random) -> dict[str, str]:
@@ -256,6 +323,14 @@ def draw(rng: random.Random) -> dict[str, str]:
     keys = rng.sample(sorted(DRAWN.keys() - DRAWN_BESIDE.keys()), rng.choice(DRAWN_AT_ONCE))
     drawn = {key: rng.choice(DRAWN[key]) for key in keys}
     return drawn | {key: rng.choice(values) for key, values in DRAWN_BESIDE.items() if rng.random() < BESIDE_CHANCE}
+
+
+def draw_some(table: Mapping[str, Sequence[str]], rng: random.Random) -> dict[str, str]:
+    """Settings of a table that a seed has beside all others: none for most seeds, else a few."""
+    if rng.random() >= SOME_CHANCE:
+        return {}
+    keys = rng.sample(sorted(table), min(len(table), rng.choice(DRAWN_AT_ONCE)))
+    return {key: rng.choice(table[key]) for key in keys}
 
 
 def fitting(shape: ConsumerShape, settings: Mapping[str, str]) -> ConsumerShape:

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 from bookie.errors import BookieStartError
 from bookie.settings import BookieSettings
 from bookkeeper.ledgers import LedgerError
+from broker.service.load.settings import LoadSettings
 from cli.bookie.server import BookieFailed, BookieServer
 from cli.broker.server import BrokerFailed, BrokerServer
 from cli.configuration.loading import Configuration, known_keys
@@ -23,7 +24,7 @@ from managed_ledger.factory import ManagedLedgerFactory
 from metadata.store import MetadataError
 from metadata.zookeeper.store import ZooKeeperStore
 from ports.metrics.machine_usage import MachineUse
-from ports.settings import build_settings, known_key
+from ports.settings import build_settings, fold, known_key
 from simulation.checks.history import Violation
 from simulation.cluster.session import SimSession
 from simulation.cluster.zookeeper import SimZooKeeper
@@ -60,6 +61,21 @@ class SimConfiguration(Configuration):
         return found
 
 
+class SecondsForMinutes(int):
+    """A setting in minutes that means seconds: a leader that moves bundles within a run."""
+
+    def __rmul__(self, sixty: int) -> int:
+        return int(self) * sixty // 60
+
+
+_IN_MINUTES = (
+    "load_balancer_report_update_max_interval_minutes",
+    "load_balancer_shedding_interval_minutes",
+    "load_balancer_shedding_grace_period_minutes",
+    "load_balancer_resource_quota_update_interval_minutes",
+)
+
+
 @functools.cache
 def _settings(cls: type[Any], values: tuple[tuple[str, str], ...]) -> Any:
     """Once, and not for each life of each machine: a tenth of a run's time."""
@@ -67,6 +83,10 @@ def _settings(cls: type[Any], values: tuple[tuple[str, str], ...]) -> Any:
     if isinstance(found, BookieSettings):
         journal, ahead = KilobytesForMegabytes(256), KilobytesForMegabytes(16)
         return dataclasses.replace(found, journal_max_size_mb=journal, journal_pre_alloc_size_mb=ahead)
+    if isinstance(found, LoadSettings):
+        given = {fold(key) for key, _ in values}
+        quick = {name: SecondsForMinutes(getattr(found, name)) for name in _IN_MINUTES if fold(name) in given}
+        return dataclasses.replace(found, **quick)
     return found
 
 

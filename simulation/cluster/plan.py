@@ -12,7 +12,7 @@ from enum import Enum
 from broker.topic.contract import SubscriptionType
 from simulation.clients.consumer import ConsumerShape
 from simulation.clients.producer import ProducerShape
-from simulation.drawn_settings import BOOKIE, BROKER, draw, fitting
+from simulation.drawn_settings import BOOKIE, BROKER, CLUSTER, draw, draw_some, fitting
 from simulation.world.rng import stream
 
 WORK_SECONDS = 4.0
@@ -134,7 +134,11 @@ def draw_cluster_plan(seed: int) -> ClusterPlan:
         brokers,
         max(3, quorum[0] + rng.choice((0, 1))),
         clients,
-        {**_broker_settings(rng, quorum), **{key: drawn[key] for key in drawn if key in BROKER}},
+        {
+            **_broker_settings(rng, quorum),
+            **{key: drawn[key] for key in drawn if key in BROKER},
+            **draw_some(CLUSTER, stream(seed, "more settings")),
+        },
         {**_bookie_settings(rng), **{key: drawn[key] for key in drawn if key in BOOKIE}},
         tuple(_topic(rng, number, clients, drawn) for number in range(rng.choice((1, 1, 2)))),
         rng.random() < 0.7,

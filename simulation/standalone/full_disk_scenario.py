@@ -14,6 +14,7 @@ from metadata.embedded import EmbeddedStore
 from metadata.store import MetadataStore
 from simulation.checks.history import Stop
 from simulation.disks.small_disk import SimRows, SmallDisk
+from simulation.drawn_settings import SMALL_DISK, draw_some
 from simulation.standalone.faults import NEVER, Faults
 from simulation.standalone.machine import DATA, ServerMachine
 from simulation.standalone.plan import WORK_SECONDS, Fault, FaultKind, Plan, draw_plan
@@ -122,7 +123,7 @@ def draw_full_disk_plan(seed: int) -> Plan:
     return replace(
         plan,
         faults=tuple(fault for fault in plan.faults if fault.kind not in ERRORS),
-        settings={**plan.settings, **JOURNAL},
+        settings={**plan.settings, **JOURNAL, **draw_some(SMALL_DISK, stream(seed, "small disk settings"))},
         producers=tuple(
             (client, replace(shape, payload_bytes_max=rng.choice(PAYLOAD_BYTES_MAX))) for client, shape in plan.producers
         ),

@@ -8,7 +8,7 @@ from enum import Enum
 from broker.topic.contract import SubscriptionType
 from simulation.clients.consumer import ConsumerShape
 from simulation.clients.producer import ProducerShape
-from simulation.drawn_settings import draw, fitting
+from simulation.drawn_settings import SINGLE, draw, draw_some, fitting
 from simulation.world.rng import stream
 
 WORK_SECONDS = 8.0
@@ -72,7 +72,9 @@ class Plan:
 def draw_plan(seed: int) -> Plan:
     rng = stream(seed, "plan")
     clients = rng.randint(1, 3)
-    settings = {**_draw_settings(rng), **draw(stream(seed, "settings"))}
+    settings = _without_contradiction(
+        {**_draw_settings(rng), **draw(stream(seed, "settings")), **draw_some(SINGLE, stream(seed, "more settings"))}
+    )
     return Plan(
         seed,
         settings,
@@ -82,6 +84,13 @@ def draw_plan(seed: int) -> Plan:
         tuple(_draw_faults(rng, clients)),
         rng.choice((0.000_5, 0.002, 0.01)),
     )
+
+
+def _without_contradiction(settings: Mapping[str, str]) -> Mapping[str, str]:
+    """The settings without the one by which a topic with subscriptions is deleted, where inactive topics are."""
+    if settings["brokerDeleteInactiveTopicsEnabled"] == "false":
+        return settings
+    return {key: value for key, value in settings.items() if key != "brokerDeleteInactiveTopicsMode"}
 
 
 def _draw_settings(rng: random.Random) -> dict[str, str]:

@@ -12,6 +12,7 @@ from typing import TextIO
 
 from simulation.checks.history import Event, Violation
 from simulation.clients.client import Recorder, RequestFailed
+from simulation.drawn_settings import TRANSFERS, draw_some
 from simulation.standalone.machine import ServerMachine
 from simulation.transfers.books import FROM, SUBSCRIPTION, TO, Books
 from simulation.transfers.client import RETRY_SECONDS, Mover, Peer, Watcher
@@ -58,6 +59,7 @@ class TransferScenario:
             "transactionBufferSnapshotMaxTransactionCount": str(self._rng.choice((2, 10, 1000))),
             "transactionBufferSegmentedSnapshotEnabled": str(self._rng.random() < 0.5).lower(),
             "transactionBufferSnapshotSegmentSize": "60",
+            **draw_some(TRANSFERS, stream(seed, "more settings")),
         }
         self.server = ServerMachine(self.loop, self.network, seed, settings)
         self.recorder = Recorder(_Nobody(), self.loop.trace, self.loop.time)
