@@ -80,7 +80,7 @@ class PartitionedTopics:
         """Creates a partitioned topic and returns its metadata. TopicConflict when there is one, partitioned or not;
         BadPartitionCount. `is_marked`: as one that is being deleted (`passing_topics`). Very many partitions are marked as
         existing some at a time: a topic that is half made at the broker's end is to be deleted again."""
-        self._check(partitions)
+        self._check(topic, partitions)
         marks = await self._missing_partitions(topic, range(partitions))
         alone = absent(topic.managed_ledger_path) if topic.is_persistent else ()
         is_large = len(marks) > MARKS_AT_ONCE
@@ -95,7 +95,7 @@ class PartitionedTopics:
 
     async def update(self, topic: TopicName, partitions: int) -> None:
         """Raises the number of partitions. TopicNotFound, BadPartitionCount."""
-        self._check(partitions)
+        self._check(topic, partitions)
         now = await self._changeable(topic)
         if partitions <= now.partitions:
             raise BadPartitionCount(f"Expected more than the {now.partitions} partitions of {topic}, not {partitions}")
@@ -155,9 +155,11 @@ class PartitionedTopics:
         assert stats[0] is not None
         return replace(now, version=stats[0].version)
 
-    def _check(self, partitions: int) -> None:
-        if not 1 <= partitions <= self._partitions_max:
-            raise BadPartitionCount(f"Number of partitions should be between 1 and {self._partitions_max}, not {partitions}")
+    def _check(self, topic: TopicName, partitions: int) -> None:
+        """Checks the number; what an operator allows to clients does not concern the coordinators of transactions."""
+        allowed = PARTITIONS_MAX if topic.is_of_transactions else self._partitions_max
+        if not 1 <= partitions <= allowed:
+            raise BadPartitionCount(f"Number of partitions should be between 1 and {allowed}, not {partitions}")
 
     async def _missing_partitions(self, topic: TopicName, indexes: range) -> list[Put]:
         """Apache leaves an empty managed-ledger node of a partition that was never opened; no node of one that stores

@@ -14,6 +14,7 @@ from broker.service.broker_service import BrokerService
 from broker.service.errors import BadPartitionCount, NamespaceNotFound, TopicConflict, TopicNotFound
 from broker.service.settings import BrokerSettings
 from broker.service.topic_name import NamespaceName, TopicName
+from broker.transaction.coordinators import ASSIGN, COORDINATORS, initialise_coordinators
 from metadata.memory import MemoryStore, SharedTree
 from ports.clock import RealClock
 from tests.broker.fake_topics import FakeTopics
@@ -304,6 +305,18 @@ def test_the_number_of_partitions_is_bounded_by_the_settings() -> None:
                 await house.service.creation.create(name("p"), 5)
             with pytest.raises(BrokerError, match="name of a partition"):
                 await house.service.creation.create(name("p-partition-0"), 2)
+
+    play(scenario)
+
+
+def test_the_limit_of_partitions_does_not_concern_the_coordinators_of_transactions() -> None:
+    """A broker with transactions and such a limit did not start."""
+
+    async def scenario() -> None:
+        async with a_house(BrokerSettings(max_num_partitions_per_partitioned_topic=4)) as house:
+            catalogue = house.service.catalogue
+            await initialise_coordinators(catalogue)
+            assert (await catalogue.partitioned_topics.get(ASSIGN)).partitions == COORDINATORS
 
     play(scenario)
 
