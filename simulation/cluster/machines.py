@@ -85,7 +85,7 @@ def _settings(cls: type[Any], values: tuple[tuple[str, str], ...]) -> Any:
         return dataclasses.replace(found, journal_max_size_mb=journal, journal_pre_alloc_size_mb=ahead)
     if isinstance(found, LoadSettings):
         given = {fold(key) for key, _ in values}
-        quick = {name: SecondsForMinutes(getattr(found, name)) for name in _IN_MINUTES if fold(name) in given}
+        quick: dict[str, Any] = {name: SecondsForMinutes(getattr(found, name)) for name in _IN_MINUTES if fold(name) in given}
         return dataclasses.replace(found, **quick)
     return found
 

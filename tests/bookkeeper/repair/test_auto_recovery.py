@@ -9,9 +9,7 @@ import pytest
 
 from bookkeeper.ledger_metadata.codec import LedgerState
 from bookkeeper.ledger_metadata.paths import ledger_path
-from bookkeeper.repair import backlog
 from bookkeeper.repair.auditor.election import elected_auditor
-from bookkeeper.repair.ledger_repair import LedgerRepair, RepairOutcome
 from bookkeeper.repair.settings import RepairSettings
 from bookkeeper.repair.underreplication.tree import AUDITOR_ELECTION, encode_vote
 from metadata.memory import MemoryStore
@@ -243,36 +241,6 @@ def test_a_ledger_that_cannot_be_repaired_keeps_the_others_from_nothing_and_is_r
         assert recovery.counters.replication_worker_num_defer_ledger_lock_release_of_failed_ledger < 30
         await world.up(one)
         await world.until_whole(bad, *ids)
-        await world.close()
-
-    in_virtual_time(scenario)
-
-
-def test_more_ledgers_than_a_worker_can_hold_locks_of_are_not_tried_without_a_pause(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As when the disks of all bookies are full: nothing can be repaired."""
-    monkeypatch.setattr(backlog, "HELD_MAX", 3)
-    repair, tries = LedgerRepair.repair, 0
-
-    async def counted(self: LedgerRepair, *words: Any, **options: Any) -> RepairOutcome:
-        nonlocal tries
-        tries += 1
-        assert tries <= 2000, "a worker that takes no time between two tries: this ends it"
-        return await repair(self, *words, **options)
-
-    monkeypatch.setattr(LedgerRepair, "repair", counted)
-
-    async def scenario() -> None:
-        world = RepairWorld(4, QUICK)
-        await world.up("b0:1", "b1:1")
-        ids = [await world.closed_ledger((2, 2, 2), 3) for _ in range(12)]
-        await world.down("b1:1")
-        await world.auto_recovery()
-        await until(lambda: len(world.marked()) == len(ids))
-        await asyncio.sleep(60.0)
-        first_pause = QUICK.lock_release_of_failed_ledger_grace_period / 1000 / 32
-        assert len(ids) / 2 <= tries <= 3 * (60.0 / first_pause + 2)
-        await world.up("b2:1", "b3:1")
-        await world.until_whole(*ids)
         await world.close()
 
     in_virtual_time(scenario)
