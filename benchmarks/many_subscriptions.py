@@ -9,8 +9,9 @@ the topic is deleted. `partitions`: one partitioned topic with a producer on eac
 `topics`: one namespace full of topics, deleted by force. `listings`: what REST and /metrics tell of such a topic, and of a
 third as many partitions and namespaces.
 
-Prints a line of JSON for each round: the server's resident memory, seconds, and how long another process waited for its
-publishes (100 a second, one at a time) in each part of the round, in milliseconds.
+Prints a line of JSON for each round: the server's resident memory at most and after the round, seconds, and how long another
+process waited for its publishes (100 a second, one at a time) in each part of the round, in milliseconds. The last line has the
+memory a while after the last round: messages of the other process that came meanwhile are in memory until a bookie's flush.
 """
 
 import argparse
@@ -38,6 +39,8 @@ RATE = 100
 LISTING_TIMES = 3
 SETTLE_SECONDS = 3.0
 """After a round, before memory is looked at."""
+LATER_SECONDS = 90.0
+"""After the last round: longer than `flushInterval` and what the server waits after it (cli/serving/free_memory.py)."""
 
 Row = dict[str, Any]
 
@@ -210,6 +213,12 @@ KINDS = {
 }  # fmt: skip
 
 
+def most_mb(pid: int) -> int:
+    """Resident memory of the process at most, since it began."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    return round(int(next(line for line in status.splitlines() if line.startswith("VmHWM")).split()[1]) / 1024)
+
+
 def measure(kind: str, rounds: int, count: int, settings: tuple[str, ...]) -> None:
     with tempfile.TemporaryDirectory(prefix="interpulse-benchmark-") as scratch:
         server = ServerProcess(Path(scratch), ("forceDeleteNamespaceAllowed=true", *settings))
@@ -223,11 +232,13 @@ def measure(kind: str, rounds: int, count: int, settings: tuple[str, ...]) -> No
             for number in range(rounds):
                 row = {"round": number + 1}
                 KINDS[kind](ready, count, partial(publisher.during, row))
-                row["rss_at_end_mb"] = round(process_use(ready.pid).resident_mb)
+                row["rss_at_most_mb"] = most_mb(ready.pid)
                 with publisher.during(row, "after"):
                     time.sleep(SETTLE_SECONDS)
                 row["rss_mb"] = round(process_use(ready.pid).resident_mb)
                 print(json.dumps(row), flush=True)
+            time.sleep(LATER_SECONDS)
+            print(json.dumps({"rss_later_mb": round(process_use(ready.pid).resident_mb)}), flush=True)
         finally:
             server.stop()
 

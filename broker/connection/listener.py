@@ -4,6 +4,7 @@ import logging
 import socket
 from collections import Counter
 
+from ports.ends import ENDS
 from ports.loop.starts import Starts
 from ports.network.read_buffer import SharedRoom
 from ports.network.server_port import Closable, ServerPort
@@ -69,6 +70,7 @@ class Listener:
     def dismiss(self, connection: Closable, host: str) -> None:
         self.server_port.gone(connection)
         self.service.meters.connections_closed += 1
+        ENDS.count += 1
         self._per_host[host] -= 1
         if not self._per_host[host]:
             del self._per_host[host]

@@ -5,10 +5,12 @@ Owns the map. A cursor counts (nothing is trimmed below it) from the moment it i
 
 import asyncio
 from collections.abc import Callable, Mapping
+from functools import partial
 
 from metadata.store import Versioned
+from ports.ends import ENDS
 from ports.loop.side_by_side import all_tried, unbroken
-from ports.loop.slices import in_slices
+from ports.loop.slices import do_in_slices, in_slices
 from wire.position import Position
 
 from ..errors import ManagedLedgerError, ManagedLedgerFenced
@@ -47,9 +49,15 @@ class LedgerCursors:
         return [cursor for cursor in self.by_name.values() if isinstance(cursor, DurableCursor)]
 
     def ledgers_trimmed(self) -> None:
+        """Moves cursors out of ledgers that are gone: the first at once, the rest in slices. Until a cursor's turn has come,
+        its mark is before the first ledger, where nothing is left to acknowledge."""
         if self._is_ending:
             return
-        for cursor in list(self.by_name.values()):
+        do_in_slices((partial(self._leave_trimmed, cursor) for cursor in list(self.by_name.values())), lambda: None)
+
+    def _leave_trimmed(self, cursor: MemoryCursor) -> None:
+        """Nothing happens to a cursor that has ended, or that is about to be deleted."""
+        if not self._is_ending and self.by_name.get(cursor.name) is cursor:
             cursor.ledgers_trimmed()
 
     async def stop(self) -> None:
@@ -117,6 +125,8 @@ class LedgerCursors:
     def closed(self, cursor: MemoryCursor) -> None:
         if self.by_name.get(cursor.name) is cursor:
             del self.by_name[cursor.name]
+            self.slowest.left()
+            ENDS.count += 1
 
     async def _create(self, name: str, initial: Position, cursor_properties: Mapping[str, str]) -> DurableCursor:
         state = CursorState(before(self._host.sequence, initial))

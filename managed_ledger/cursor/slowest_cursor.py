@@ -29,8 +29,15 @@ class SlowestCursor:
         self._heap: list[tuple[Position, str]] = []
 
     def noted(self, name: str) -> None:
-        """This cursor came, or went back. What goes forward, or leaves, need not be told."""
+        """This cursor came, or went back. What goes forward need not be told."""
         heappush(self._heap, (self._by_name[name].mark_delete, name))
+        self._shrink()
+
+    def left(self) -> None:
+        """A cursor is not in the map any more. Its entry goes at once or with others, but does not stay with the last ones."""
+        self._shrink()
+
+    def _shrink(self) -> None:
         if len(self._heap) > 2 * len(self._by_name) + _SPARE:
             self._heap = [(cursor.mark_delete, name) for name, cursor in self._by_name.items()]
             heapify(self._heap)

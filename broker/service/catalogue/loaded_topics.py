@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import nullcontext
 
+from ports.ends import ENDS
 from ports.loop.side_by_side import side_by_side
 
 from ...errors import BrokerError, ServerError
@@ -149,6 +150,7 @@ class LoadedTopics:
             refusals.append(error)  # for its caller, not for callers that wait to load the topic
             return
         self._topics.pop(name, None)
+        ENDS.count += 1
 
     async def close(self) -> list[BaseException]:
         """Unloads everything; returns the failures of single topics. No topic is loaded any more."""

@@ -12,6 +12,7 @@ from typing import Any, Protocol, assert_never
 from broker.errors import BrokerError, ServerError
 from managed_ledger.contract import AppendRefused, ManagedLedger, ManagedLedgerError
 from ports.clock import Clock
+from ports.ends import ENDS
 from ports.loop.owner import weakly
 from wire.kernels.rows import PublishersRow
 from wire.run import FLAG_CHUNK, EntryBatch, EntryRun, SendRun
@@ -244,6 +245,7 @@ class Publishers(PublishersRow):
     def producer_left(self, producer: TopicProducer) -> None:
         if self._producers.pop(producer.key, None) is None:
             return
+        ENDS.count += 1
         self._arrivals.pop(producer.key, None)
         self._perform(self._admission.handle(ProducerLeft(producer.key, producer.name)))
         self._host.somebody_left()

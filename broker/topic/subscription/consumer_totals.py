@@ -4,6 +4,8 @@ A topic may have 30,000 subscriptions with consumers, and is asked for this when
 load report and each look for unused topics. It is notified of each consumer that comes, leaves or has its rates sampled.
 """
 
+from ports.ends import ENDS
+
 from .consumer import TopicConsumer
 
 
@@ -37,6 +39,7 @@ class ConsumerTotals:
         self._add(consumer, 1)
 
     def left(self, consumer: TopicConsumer) -> None:
+        ENDS.count += 1
         self._add(consumer, -1)
         self._message_rate -= consumer.rates.messages.per_second
         self._byte_rate -= consumer.rates.bytes.per_second

@@ -38,6 +38,7 @@ class DurableCursors:
             self._compaction = None
         else:
             self._cursors.pop(name, None)
+            self._slowest.left()
 
     def went_back(self, name: str) -> None:
         """A cursor of this name, if it is one of these."""

@@ -17,6 +17,7 @@ from broker.errors import BrokerError, ServerError
 from managed_ledger.contract import EARLIEST, LATEST, ManagedCursor, ManagedLedger, ManagedLedgerError, New, run_of
 from managed_ledger.cursor.properties import OWN_PREFIXES, internal
 from metadata.paths import decode_name, encode_name
+from ports.ends import ENDS
 from ports.loop.side_by_side import side_by_side
 from ports.loop.slices import SLICE, do_in_slices, in_slices
 from wire.kernels.delivery_rows import SubscriptionsRow
@@ -43,6 +44,8 @@ OF_COMPACTION = (
     f"The subscription {COMPACTION_CURSOR} is where the topic is compacted up to: compaction alone moves it, or messages would"
     " be in no compacted ledger. To compact: pulsar-admin topics compact; to give up what is compacted: delete the subscription"
 )
+RELEASED_AT_ONCE, _RELEASE_PAUSE_SECONDS = 250, 0.02
+"""Subscriptions of an ended topic that are released between two pauses."""
 
 _log = logging.getLogger(__name__)
 
@@ -287,6 +290,7 @@ class Subscriptions(SubscriptionsRow):
     def _remove(self, subscription: Subscription) -> None:
         del self._by_name[subscription.name]
         self.durable.remove(subscription.name)
+        ENDS.count += 1
         for counters in (subscription.gone, *(consumer.counters for consumer in subscription.consumers)):
             self.gone.include(counters)
 
@@ -307,11 +311,15 @@ class Subscriptions(SubscriptionsRow):
             return
 
     async def let_go(self) -> None:
-        """The topic has ended: they go in slices, not all at once with the topic."""
+        """The topic has ended: they go in slices, not all at once with the topic, and no faster than their memory is given
+        back: a request for the memory of thousands holds everybody up."""
         self._stop_hearing_of_cursors()
-        async for name in in_slices(list(self._by_name)):
+        async for number, name in in_slices(enumerate(list(self._by_name), 1)):
+            if number % RELEASED_AT_ONCE == 0:
+                await asyncio.sleep(_RELEASE_PAUSE_SECONDS)
             self._by_name.pop(name, None)
             self.durable.remove(name)
+            ENDS.count += 1
 
 
 def start_of_reader(ledger: ManagedLedger, request: SubscribeRequest) -> Position:

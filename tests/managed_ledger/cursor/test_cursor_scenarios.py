@@ -7,6 +7,8 @@ from pyroaring import BitMap
 
 from managed_ledger.contract import EARLIEST, LATEST
 from managed_ledger.cursor.acknowledgements import Acknowledgements
+from ports.loop.slices import SLICE
+from tests.cost import Counter
 from tests.invariants import checked_after_each_step
 
 from ..ledger_world import World, append_each, read_all, run, trimming
@@ -101,6 +103,49 @@ def test_a_non_durable_cursor_leaves_nothing_behind_and_holds_its_place_while_it
         assert reader.backlog_entries() == 15
         await reader.close()
         assert "reader" not in (await world.reopen()).cursors
+
+    run(scenario())
+
+
+def test_a_turn_of_the_loop_moves_some_of_the_cursors_out_of_the_ledgers_that_are_trimmed() -> None:
+    async def scenario() -> None:
+        world = World(trimming())
+        ledger, cursor, positions = await with_cursor(world, 35)
+        readers = [ledger.open_non_durable_cursor(f"reader-{number}", positions[19]) for number in range(8 * SLICE)]
+        for reader in readers:
+            reader.acknowledge_cumulative(positions[19])
+        with Counter() as counter:
+            cursor.acknowledge_cumulative(positions[19])
+            await asyncio.sleep(1)
+        assert counter.longest < counter.steps / 4, f"of {counter.steps} in all"
+        assert ledger.first_position() == positions[20]
+        assert {reader.mark_delete for reader in readers} == {positions[20]._replace(entry_id=-1)}
+        assert {reader.backlog_entries() for reader in readers} == {15}
+
+    run(scenario())
+
+
+def test_a_cursor_whose_turn_has_not_come_after_a_trim_acknowledges_as_usual() -> None:
+    async def scenario() -> None:
+        world = World(trimming())
+        ledger, cursor, positions = await with_cursor(world, 35)
+        readers = [ledger.open_non_durable_cursor(f"reader-{number}", positions[19]) for number in range(3 * SLICE)]
+        for reader in readers:
+            reader.acknowledge_cumulative(positions[19])
+        cursor.acknowledge_cumulative(positions[19])
+        for _ in range(100):
+            if ledger.first_position() == positions[20]:
+                break
+            await asyncio.sleep(0)
+        last = readers[-1]
+        assert ledger.sequence.span(last.mark_delete.ledger_id) is None
+        assert (last.first_unacknowledged(), last.backlog_entries()) == (positions[20], 15)
+        last.acknowledge_entries(positions[21].ledger_id, BitMap([positions[21].entry_id]))
+        last.acknowledge_entries(positions[20].ledger_id, BitMap([positions[20].entry_id]))
+        assert (last.mark_delete, last.backlog_entries()) == (positions[21], 13)
+        await readers[-2].close()
+        await asyncio.sleep(1)
+        assert (last.mark_delete, last.backlog_entries()) == (positions[21], 13)
 
     run(scenario())
 

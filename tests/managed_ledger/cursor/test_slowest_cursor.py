@@ -72,3 +72,16 @@ def test_a_cursor_that_goes_to_and_fro_leaves_no_heap_behind() -> None:
         slowest.noted("fast")
     assert len(slowest._heap) < 100
     slowest.check_invariants()
+
+
+def test_cursors_that_left_leave_no_heap_behind_though_nobody_asks() -> None:
+    cursors: dict[str, Cursor] = {}
+    slowest = SlowestCursor(cursors)
+    for number in range(3000):
+        cursors[f"c-{number}"] = Cursor(Position(0, number))
+        slowest.noted(f"c-{number}")
+    for left, name in enumerate(list(cursors), 1):
+        del cursors[name]
+        slowest.left()
+        assert len(slowest._heap) <= 2 * (3000 - left) + 16
+    slowest.check_invariants()

@@ -1,7 +1,9 @@
 """Work for each subscription of a topic is done in slices: other tasks of the loop have their turn."""
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import pairwise
 
 import pytest
 from hypothesis import given, settings
@@ -15,7 +17,9 @@ from broker.topic.limits.broker_limits import BrokerLimits
 from broker.topic.non_persistent.opening import NonPersistentTopics
 from broker.topic.non_persistent.topic import NonPersistentTopic
 from broker.topic.subscription.consumer import TopicConsumer
+from broker.topic.subscription.subscriptions import RELEASED_AT_ONCE
 from broker.topic.topic import PersistentTopic
+from ports.ends import ENDS
 from ports.loop.slices import SLICE
 from tests.broker.topic.topic_world import SUBSCRIBE, ConsumerEnd, SetClock, TopicWorld, run, settle
 from tests.cost import Counter
@@ -100,6 +104,34 @@ def test_a_turn_of_the_loop_loads_some_of_the_subscriptions() -> None:
             await world.topic.subscriptions.load()
         assert [each.name for each in world.topic.subscriptions.all] == [each.name for each in before.topic.subscriptions.all]
         assert counter.longest < counter.steps / 3, f"of {counter.steps} in all"
+
+    run(scenario)
+
+
+def test_each_subscription_of_a_topic_that_ends_counts_as_an_end() -> None:
+    async def scenario() -> None:
+        world = await a_world()
+        before = ENDS.count
+        await world.topic.close()
+        assert ENDS.count - before >= COUNT
+
+    run(scenario)
+
+
+def test_subscriptions_of_a_topic_that_has_ended_are_released_no_faster_than_their_memory_is_given_back() -> None:
+    async def scenario() -> None:
+        world, loop = await a_world(), asyncio.get_running_loop()
+        topic, counts = world.topic, list[int]()
+
+        async def watch() -> None:
+            while topic.subscriptions.all:
+                counts.append(len(topic.subscriptions.all))
+                await asyncio.sleep(0.01)
+
+        watching = loop.create_task(watch())
+        await topic.close()
+        await watching
+        assert max(before - after for before, after in pairwise(counts)) <= RELEASED_AT_ONCE
 
     run(scenario)
 
