@@ -22,7 +22,7 @@ def module_command(module: str, words: Sequence[str]) -> list[str]:
 
 def product_environment(environment: Mapping[str, str]) -> dict[str, str]:
     """The environment with the product on the path of modules, before what the user has there; a user's choice of the
-    allocator stays (docs/adr/0035)."""
+    allocator stays (docs/adr/0036)."""
     path = os.pathsep.join(filter(None, (str(PRODUCT), environment.get("PYTHONPATH"))))
     return {"PYTHONMALLOC": "malloc", **environment, "PYTHONPATH": path, "PYTHONHASHSEED": "0"}
 

@@ -1,7 +1,7 @@
 """Free memory of a server, given back to the system when many things have ended.
 
 Decides when; `ports.allocator` does it. Python's own allocator keeps a megabyte as long as one object is in it, so the start
-programs choose the C library's (`PYTHONMALLOC=malloc`, docs/adr/0035), which returns single pages, and only when it is asked.
+programs choose the C library's (`PYTHONMALLOC=malloc`, docs/adr/0036), which returns single pages, and only when it is asked.
 A request holds up whoever allocates meanwhile, so requests are many and small while things end, and none comes without an end.
 Python keeps some thousand freed tuples for the next ones, each in a page of its own perhaps: a collection releases them first.
 """
@@ -10,9 +10,10 @@ import asyncio
 import gc
 from collections.abc import Callable
 
+from ports.loop.slices import aside
+
 from ports.allocator import give_back_free_memory
 from ports.ends import ENDS
-from ports.loop.aside import aside
 
 TICK_SECONDS = 0.05
 ENDS_AT_ONCE = 200

@@ -1,4 +1,4 @@
-"""Every way to start a server chooses the C library's allocator, which gives memory back (docs/adr/0035)."""
+"""Every way to start a server chooses the C library's allocator, which gives memory back (docs/adr/0036)."""
 
 from pathlib import Path
 
