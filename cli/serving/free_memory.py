@@ -10,10 +10,9 @@ import asyncio
 import gc
 from collections.abc import Callable
 
-from ports.loop.slices import aside
-
 from ports.allocator import give_back_free_memory
 from ports.ends import ENDS
+from ports.loop.slices import aside
 
 TICK_SECONDS = 0.05
 ENDS_AT_ONCE = 200
