@@ -38,7 +38,7 @@ _PARAMETERS = struct.Struct("=2I 3I I 4I 10I 10I")
 _REQUEST = struct.Struct("=BBHi QQ II Q 24x")
 _COMPLETION = struct.Struct("=Qi4x")
 _WORD = struct.Struct("=I")
-_call: Any = ctypes.CDLL(None).syscall if sys.platform == "linux" else None
+_call: Any = ctypes.CDLL(None, use_errno=True).syscall if sys.platform == "linux" else None
 log = logging.getLogger("ports.disk.kernel_queue")
 
 
@@ -111,6 +111,8 @@ def opened() -> KernelQueue | None:
     parameters = ctypes.create_string_buffer(_PARAMETERS.size)
     descriptor = _call(_SETUP, _ENTRIES, parameters)
     if descriptor < 0:
+        reason = os.strerror(ctypes.get_errno())
+        log.info(line("io_uring is not used: journal frames are written by a thread", reason=reason))
         return None
     facts = _PARAMETERS.unpack(parameters.raw)
     try:
