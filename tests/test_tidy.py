@@ -181,6 +181,20 @@ def _has_comment(path: str, node: ast.ExceptHandler) -> bool:
     return any("#" in line for line in texts()[path].splitlines()[node.lineno - 1 : node.end_lineno])
 
 
+CORE = ("broker/", "bookie/", "bookkeeper/", "managed_ledger/", "metadata/", "ports/", "wire/")
+UNTESTED = ROOT / "tests" / "modules_without_tests.txt"
+"""Modules of the core that have no test file of their name; the list only shrinks."""
+
+
+def test_modules_of_the_core_have_a_test_file_of_their_name() -> None:
+    core = {path for path in modules() if path.startswith(CORE) and path.endswith(".py") and not path.endswith("__init__.py")}
+    named = {path: str(Path("tests", path).with_name(f"test_{Path(path).name}")) for path in core}
+    found = {path for path, test in named.items() if test not in modules()}
+    listed = set(UNTESTED.read_text().split())
+    assert sorted(found - listed) == [], "modules without tests/<folder>/test_<module>.py"
+    assert sorted(listed - found) == [], "lines of tests/modules_without_tests.txt to delete"
+
+
 def test_nothing_is_marked_as_unfinished() -> None:
     assert [path for path, text in texts().items() if UNFINISHED.search(text)] == []
 
