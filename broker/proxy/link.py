@@ -10,8 +10,9 @@ from collections.abc import Callable
 from typing import Any, cast
 
 from ports.logs import line
+from wire.client_end import ClientEnd
 from wire.errors import RemoteError
-from wire.frames import PONG, encode, next_frame
+from wire.frames import encode
 from wire.generated.pulsar_api_pb2 import BaseCommand, CommandConnect, FeatureFlags
 
 from .clients import Client
@@ -38,13 +39,11 @@ class BrokerLink(asyncio.Protocol):
     ) -> None:
         """`client`: the client that asks; a broker decides by it."""
         self.address, self._way, self._client = address, way, client
-        self._frame_bytes_max, self._on_end = frame_bytes_max, on_end
+        self._on_end = on_end
         self._loop = asyncio.get_running_loop()
         self._connected: asyncio.Future[None] = self._loop.create_future()
         self._waiting: dict[int, asyncio.Future[BaseCommand]] = {}
-        self._last_request = 0
-        self._unused = bytearray()
-        """Half a frame."""
+        self._end = ClientEnd(self._hello(), None, self._loop.time(), frame_bytes_max)
         self._transport: asyncio.Transport | None = None
         self._has_ended = False
 
@@ -66,8 +65,7 @@ class BrokerLink(asyncio.Protocol):
         if self._transport.get_write_buffer_size() > WRITE_BYTES_MAX:
             self.end("the broker does not read")
             raise LinkFailed(f"{self.address}: it does not read")
-        self._last_request += 1
-        body, number = body_of(command), self._last_request
+        body, number = body_of(command), self._end.request_id()
         asked, body.request_id = body.request_id, number
         answer = self._waiting[number] = self._loop.create_future()
         self._transport.write(encode(command))
@@ -100,6 +98,9 @@ class BrokerLink(asyncio.Protocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
+        self._transport.write(self._end.greeting())
+
+    def _hello(self) -> CommandConnect:
         hello = CommandConnect(
             client_version=PROXY_VERSION,
             protocol_version=PROTOCOL_VERSION,
@@ -108,36 +109,26 @@ class BrokerLink(asyncio.Protocol):
         if self._client.principal:
             hello.proxy_version = PROXY_VERSION
         self._way.own.introduce(hello, self._client)
-        self._transport.write(encode(BaseCommand(type=BaseCommand.CONNECT, connect=hello)))
+        return hello
 
     def connection_lost(self, exc: Exception | None) -> None:
         self.end(str(exc or "closed by the broker"))
 
     def data_received(self, data: bytes) -> None:
-        self._unused += data
-        used = 0
+        self._end.feed(data, self._loop.time())
         try:
-            used = self._taken()
+            for received in self._end.all_taken():
+                self._handle(received.command)
         except RemoteError as mistake:
             self.end(mistake.reason)
-        if used:
-            del self._unused[:used]
-
-    def _taken(self) -> int:
-        """Up to where the bytes are used up."""
-        at = 0
-        while (frame := next_frame(self._unused, at, len(self._unused), self._frame_bytes_max)) is not None:
-            at = frame.end
-            self._handle(frame.command)
-        return at
+        replies = self._end.take_replies()
+        if replies and self._transport is not None and not self._has_ended:
+            self._transport.write(replies)
 
     def _handle(self, command: BaseCommand) -> None:
         if command.type == BaseCommand.CONNECTED:
             if not self._connected.done():
                 self._connected.set_result(None)
-        elif command.type == BaseCommand.PING:
-            assert self._transport is not None
-            self._transport.write(PONG)
         elif command.type == BaseCommand.ERROR and not self._connected.done():
             self.end(command.error.message)
         else:

@@ -9,7 +9,6 @@ import ssl
 import time
 from collections import deque
 from collections.abc import Iterator
-from typing import NamedTuple
 from urllib.parse import urlsplit
 
 from cli.client.errors import ClientError, Lost, RefusedByBroker, Unreachable
@@ -23,8 +22,9 @@ from cli.connection_advice import (
     speaks_otherwise,
 )
 from cli.version import PROTOCOL_VERSION, VERSION
+from wire.client_end import ClientEnd, Credentials, Received, Silence
 from wire.errors import RemoteError
-from wire.frames import FRAME_PADDING_BYTES, PING, PONG, encode, next_frame
+from wire.frames import FRAME_PADDING_BYTES, PING, encode
 from wire.generated.pulsar_api_pb2 import BaseCommand, CommandConnect, ServerError
 
 PORTS = {"pulsar": BINARY.ports[0], "pulsar+ssl": BINARY.ports[1]}
@@ -34,15 +34,6 @@ CONNECT_SECONDS = 10.0
 TIMEOUT_SECONDS = 30.0
 SEND_SECONDS = 120.0
 """A broker that holds back a publisher reads nothing from it meanwhile: that is no reason to connect again."""
-KEEP_ALIVE_SECONDS = 30.0
-"""A silent connection is asked for a sign of life after so long, as Apache's clients do; after twice as long it is lost."""
-
-
-class Received(NamedTuple):
-    """A command, and a copy of the payload section that came with it."""
-
-    command: BaseCommand
-    section: bytes
 
 
 class PulsarConnection:
@@ -52,14 +43,13 @@ class PulsarConnection:
         self.url, self._configuration = url, configuration
         self.waiting: deque[Received] = deque()
         self.message_bytes_max = 5 << 20
-        self._buffer = bytearray()
-        self._request_id = 0
         self._is_greeted = False
         self._socket = self._connected(url, configuration)
-        self._heard = time.monotonic()
-        self._is_asked = False
+        frame_bytes_max = self.message_bytes_max + FRAME_PADDING_BYTES
+        self._end = ClientEnd(_hello(proxied_to), self._credentials, time.monotonic(), frame_bytes_max)
+        self.request_id = self._end.request_id
         try:
-            self._handshake(configuration, proxied_to)
+            self._handshake()
         except BaseException:
             self._socket.close()
             raise
@@ -85,21 +75,20 @@ class PulsarConnection:
             plain.close()
             raise
 
-    def _handshake(self, configuration: ClientConfiguration, proxied_to: str) -> None:
-        connect = CommandConnect(client_version=CLIENT_VERSION, protocol_version=PROTOCOL_VERSION)
-        connect.feature_flags.supports_auth_refresh = connect.feature_flags.supports_broker_entry_metadata = True
-        method = auth_method(configuration)
-        if method:
-            connect.auth_method_name, connect.auth_data = method, auth_data(configuration).encode()
-        if proxied_to:
-            connect.proxy_to_broker_url = proxied_to
-        self.send(BaseCommand(type=BaseCommand.CONNECT, connect=connect))
+    def _credentials(self) -> Credentials:
+        """Read at each use: a file may have others by then."""
+        method = auth_method(self._configuration)
+        return Credentials(method, auth_data(self._configuration).encode() if method else b"")
+
+    def _handshake(self) -> None:
+        self.send_bytes(self._end.greeting())
         answer = self.next().command
         if answer.type == BaseCommand.ERROR:
             raise self._refused_connection(answer)
         if answer.type != BaseCommand.CONNECTED:
             raise ClientError(f"{self.url}: {BaseCommand.Type.Name(answer.type)} where CONNECTED was expected")
         self.message_bytes_max = answer.connected.max_message_size or self.message_bytes_max
+        self._end.allow(self.message_bytes_max + FRAME_PADDING_BYTES)
         self._is_greeted = True
 
     def _refused_connection(self, answer: BaseCommand) -> ClientError:
@@ -108,10 +97,6 @@ class PulsarConnection:
             shown = auth_data(self._configuration) or auth_method(self._configuration)
             return ClientError(credentials_refused(self.url, reason, shown, time.time()))
         return RefusedByBroker(f"{self.url} refuses the connection: {reason}", code)
-
-    def request_id(self) -> int:
-        self._request_id += 1
-        return self._request_id
 
     def send(self, command: BaseCommand, section: bytes = b"") -> None:
         self.send_bytes(encode(command, section))
@@ -175,46 +160,22 @@ class PulsarConnection:
 
     def keep_alive(self) -> None:
         """Asks a connection that is silent for a sign of life. Lost when it was asked, and is still silent."""
-        silent = time.monotonic() - self._heard
-        if silent >= 2 * KEEP_ALIVE_SECONDS:
-            raise Lost(f"{self.url}: nothing came in {silent:.0f} s, not even an answer to a ping")
-        if silent >= KEEP_ALIVE_SECONDS and not self._is_asked:
-            self._is_asked = True
+        now = time.monotonic()
+        verdict = self._end.look(now)
+        if verdict is Silence.LOST:
+            raise Lost(f"{self.url}: nothing came in {self._end.silent_seconds(now):.0f} s, not even an answer to a ping")
+        if verdict is Silence.ASK:
             self.send_bytes(PING)
 
     def _taken(self) -> Received | None:
-        """The next whole frame that is no ping; those are answered."""
-        while True:
-            received = self._next_frame()
-            match None if received is None else received.command.type:
-                case BaseCommand.PING:
-                    self.send_bytes(PONG)
-                case BaseCommand.AUTH_CHALLENGE:
-                    self._prove_again()
-                case BaseCommand.PONG:
-                    pass
-                case _:
-                    return received
-
-    def _prove_again(self) -> None:
-        """The broker wants fresh credentials, because those it was given expire: a file is read again."""
-        answer = BaseCommand(type=BaseCommand.AUTH_RESPONSE)
-        answer.auth_response.client_version, answer.auth_response.protocol_version = CLIENT_VERSION, PROTOCOL_VERSION
-        answer.auth_response.response.auth_method_name = auth_method(self._configuration)
-        answer.auth_response.response.auth_data = auth_data(self._configuration).encode()
-        self.send(answer)
-
-    def _next_frame(self) -> Received | None:
+        """The next whole frame that is not the connection's own; the answers to those are sent."""
         try:
-            frame = next_frame(self._buffer, 0, len(self._buffer), self.message_bytes_max + FRAME_PADDING_BYTES)
+            received = self._end.taken()
         except RemoteError as error:
-            raise ClientError(speaks_otherwise(self.url, bytes(self._buffer[:8]), BINARY, str(error))) from None
-        if frame is None:
-            return None
-        received, end = Received(frame.command, bytes(frame.payload)), frame.end
-        frame.payload.release()
-        del frame
-        del self._buffer[:end]
+            raise ClientError(speaks_otherwise(self.url, self._end.beginning(8), BINARY, str(error))) from None
+        replies = self._end.take_replies()
+        if replies:
+            self.send_bytes(replies)
         return received
 
     def _receive(self, timeout_seconds: float | None) -> None:
@@ -222,7 +183,7 @@ class PulsarConnection:
             self._socket.settimeout(timeout_seconds)
             data = self._socket.recv(RECEIVE_BYTES)
             while data and isinstance(self._socket, ssl.SSLSocket) and self._socket.pending():
-                self._buffer += data  # what TLS has decrypted already makes no socket readable
+                self._end.feed(data, time.monotonic())  # what TLS has decrypted already makes no socket readable
                 data = self._socket.recv(RECEIVE_BYTES)
         except TimeoutError:
             raise Lost(f"{self.url}: no answer in {timeout_seconds} s: the server hangs, or is no Pulsar") from None
@@ -230,8 +191,7 @@ class PulsarConnection:
             raise self._lost(error) from None
         if not data:
             raise Lost(f"{self.url} closed the connection" if self._is_greeted else closed_at_once(self.url, BINARY))
-        self._buffer += data
-        self._heard, self._is_asked = time.monotonic(), False
+        self._end.feed(data, time.monotonic())
 
     def _lost(self, error: OSError) -> ClientError:
         if isinstance(error, ssl.SSLError) and not self._is_greeted:
@@ -242,6 +202,14 @@ class PulsarConnection:
 
     def close(self) -> None:
         self._socket.close()
+
+
+def _hello(proxied_to: str) -> CommandConnect:
+    hello = CommandConnect(client_version=CLIENT_VERSION, protocol_version=PROTOCOL_VERSION)
+    hello.feature_flags.supports_auth_refresh = hello.feature_flags.supports_broker_entry_metadata = True
+    if proxied_to:
+        hello.proxy_to_broker_url = proxied_to
+    return hello
 
 
 def is_readable(connections: list[PulsarConnection], seconds: float) -> list[PulsarConnection]:

@@ -9,10 +9,11 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from cli.client.connection import PulsarConnection, Received
+from cli.client.connection import PulsarConnection
 from cli.client.errors import ClientError, Lost, RefusedByBroker, is_passing
 from cli.client.lasting import Lasting, Notices
 from cli.client_configuration import ClientConfiguration
+from wire.client_end import Received
 from wire.generated.pulsar_api_pb2 import BaseCommand, CommandProducer, ProducerAccessMode, Schema, ServerError
 
 PRODUCER_ID = 1

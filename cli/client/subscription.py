@@ -9,10 +9,11 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from cli.client.connection import PulsarConnection, Received
+from cli.client.connection import PulsarConnection
 from cli.client.errors import ClientError, Lost, RefusedByBroker
 from cli.client.lasting import Lasting, Notices
 from cli.client_configuration import ClientConfiguration
+from wire.client_end import Received
 from wire.errors import RemoteError
 from wire.generated.pulsar_api_pb2 import (
     BaseCommand,

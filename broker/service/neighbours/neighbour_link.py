@@ -7,17 +7,17 @@ that is silent for too long counts as gone.
 import asyncio
 from typing import cast
 
+from wire.client_end import KEEP_ALIVE_SECONDS, ClientEnd, Silence
 from wire.errors import RemoteError
-from wire.frames import PING, PONG, encode, next_frame
+from wire.frames import PING, encode
 from wire.generated import pulsar_api_pb2 as api
 from wire.generated.pulsar_api_pb2 import BaseCommand
 
 from ...errors import BrokerError, ServerError
 from ..addresses import Advertised
-from .neighbours import Credentials, Neighbours
+from .neighbours import Neighbours
 
 SECONDS_MAX = 15.0
-_SILENT_SECONDS_MAX = 60.0
 _PROTOCOL_VERSION = 21
 _VERSION = "Interpulse broker"
 
@@ -34,8 +34,7 @@ class NeighbourLink(asyncio.Protocol):
         self._loop = asyncio.get_running_loop()
         self._transport: asyncio.Transport | None = None
         self._answer: asyncio.Future[BaseCommand] = self._loop.create_future()
-        self._rest = b""
-        self._heard_at = self._loop.time()
+        self._end = ClientEnd(_hello(), neighbours.credentials, self._loop.time())
         self._watchdog: asyncio.TimerHandle | None = None
         self.has_ended = False
 
@@ -59,7 +58,7 @@ class NeighbourLink(asyncio.Protocol):
         except (OSError, TimeoutError, ValueError) as error:
             raise self.failure(str(error) or "no answer in time") from error
         self._watch()
-        await self.ask(_connect(self._neighbours.credentials()))
+        await self.asked(self._end.greeting())
 
     async def ask(self, command: BaseCommand) -> BaseCommand:
         """The answer; BrokerError when it is an error, or does not come."""
@@ -105,13 +104,13 @@ class NeighbourLink(asyncio.Protocol):
     # ---- The socket
 
     def _watch(self) -> None:
-        silent = self._loop.time() - self._heard_at
-        if silent > _SILENT_SECONDS_MAX:
-            self.end(f"silent for {silent:.0f} s")
+        verdict = self._end.look(self._loop.time())
+        if verdict is Silence.LOST:
+            self.end(f"silent for {self._end.silent_seconds(self._loop.time()):.0f} s")
             return
-        if silent > _SILENT_SECONDS_MAX / 2 and self._transport is not None:
+        if verdict is Silence.ASK and self._transport is not None:
             self._transport.write(PING)
-        self._watchdog = self._loop.call_later(_SILENT_SECONDS_MAX / 4, self._watch)
+        self._watchdog = self._loop.call_later(KEEP_ALIVE_SECONDS / 2, self._watch)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)
@@ -120,27 +119,15 @@ class NeighbourLink(asyncio.Protocol):
         self.end(str(exc or "closed by the other broker"))
 
     def data_received(self, data: bytes) -> None:
-        self._heard_at = self._loop.time()
-        buffer, at = self._rest + data, 0
+        self._end.feed(data, self._loop.time())
         try:
-            while not self.has_ended and (frame := next_frame(buffer, at, len(buffer))) is not None:
-                at = frame.end
-                self._handle(frame.command, frame.payload)
+            while not self.has_ended and (received := self._end.taken()) is not None:
+                self.handle(received.command, memoryview(received.section))
         except RemoteError as mistake:
             self.end(mistake.reason)
-        self._rest = buffer[at:]
-
-    def _handle(self, command: BaseCommand, payload: memoryview) -> None:
-        match command.type:
-            case BaseCommand.PING:
-                assert self._transport is not None
-                self._transport.write(PONG)
-            case BaseCommand.PONG:
-                pass
-            case BaseCommand.AUTH_CHALLENGE:
-                self.send(_auth_response(self._neighbours.credentials()))
-            case _:
-                self.handle(command, payload)
+        replies = self._end.take_replies()
+        if replies and self._transport is not None and not self.has_ended:
+            self._transport.write(replies)
 
 
 def lookup(topic: str) -> BaseCommand:
@@ -160,16 +147,6 @@ def _refusal(answered: BaseCommand) -> str:
     return ""
 
 
-def _connect(own: Credentials) -> BaseCommand:
+def _hello() -> api.CommandConnect:
     flags = api.FeatureFlags(supports_auth_refresh=True)
-    command = api.CommandConnect(client_version=_VERSION, protocol_version=_PROTOCOL_VERSION, feature_flags=flags)
-    if own.method:
-        command.auth_method_name, command.auth_data = own.method, own.data
-    return BaseCommand(type=BaseCommand.CONNECT, connect=command)
-
-
-def _auth_response(own: Credentials) -> BaseCommand:
-    """Answer to a broker for which our token has expired."""
-    data = api.AuthData(auth_method_name=own.method, auth_data=own.data)
-    told = api.CommandAuthResponse(client_version=_VERSION, protocol_version=_PROTOCOL_VERSION, response=data)
-    return BaseCommand(type=BaseCommand.AUTH_RESPONSE, auth_response=told)
+    return api.CommandConnect(client_version=_VERSION, protocol_version=_PROTOCOL_VERSION, feature_flags=flags)
