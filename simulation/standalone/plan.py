@@ -87,10 +87,14 @@ def draw_plan(seed: int) -> Plan:
 
 
 def _without_contradiction(settings: Mapping[str, str]) -> Mapping[str, str]:
-    """The settings without the one by which a topic with subscriptions is deleted, where inactive topics are."""
-    if settings["brokerDeleteInactiveTopicsEnabled"] == "false":
-        return settings
-    return {key: value for key, value in settings.items() if key != "brokerDeleteInactiveTopicsMode"}
+    """The settings without the one by which a topic with subscriptions is deleted, where inactive topics are, and with the
+    system topics that transactions need."""
+    left_out = set()
+    if settings["brokerDeleteInactiveTopicsEnabled"] == "true":
+        left_out.add("brokerDeleteInactiveTopicsMode")
+    if settings.get("transactionCoordinatorEnabled") == "true":
+        left_out.add("systemTopicEnabled")
+    return {key: value for key, value in settings.items() if key not in left_out}
 
 
 def _draw_settings(rng: random.Random) -> dict[str, str]:
