@@ -227,7 +227,7 @@ class ManagedLedger(Protocol):
 
     def take_part(self, part: Part) -> bool:
         """Append it together with others: the caller that gets True hands it to `together.send` before anything else is
-        appended; its `source` (a `PartSource`) hears of the end. False: nothing has changed, `append` has to be called."""
+        appended; its `source` (a `PartSource`) gets the end. False: nothing has changed, `append` has to be called."""
 
     async def read(self, position: Position, entries_max: int, bytes_max: int) -> EntryRun | None:
         """The run that starts at the first entry at or after `position`, from cache or ledger; of one ledger, without gap.
@@ -255,8 +255,8 @@ class ManagedLedger(Protocol):
         """
 
     def on_fenced(self, listener: Callable[[], None]) -> Callable[[], None]:
-        """Call `listener` (on the loop, soon) when somebody else has the managed ledger, whoever finds out: an append, a cursor
-        or the list of ledgers. Returns the call that ends it."""
+        """Call `listener` (on the loop, soon) when another owner has the managed ledger: an append, a cursor or the list of
+        ledgers finds out. Returns the call that ends it."""
 
     def on_refused(self, listener: Callable[[], None]) -> None:
         """Go on after AppendRefused. `listener` is called at once, before any of the appends fails, and has to see to it that
@@ -294,7 +294,7 @@ class ManagedLedger(Protocol):
         """Set this log's retention at once, instead of the settings'; -1: without bound, 0 for either: nothing is retained."""
 
     async def trim(self, *, despite_retention: bool = False) -> Iterable[int]:
-        """Delete the ledgers, a prefix, that every cursor has consumed and retention lets go; their ids. Never the open one."""
+        """Delete the prefix of ledgers that every cursor has consumed and retention releases; their ids. Never the open one."""
 
     async def terminate(self) -> Position: ...
     async def close(self) -> None: ...

@@ -353,7 +353,7 @@ class StoredManagedLedger:
             await self._trimming.finish()
             await self._deletion.finish()
             await self.reads.close()
-        finally:  # or whoever opens it again would wait for ever for an end that has been
+        finally:  # or the next open would wait for ever for an end that has been
             self._listeners.clear()
             self._refused.listener = None
             self._fenced_listeners.clear()

@@ -47,7 +47,7 @@ class ClaimBusy(MetadataError):
 
 
 class Claim:
-    """One ephemeral node. `told` hears of every change of the hold, on the event loop; it must not raise.
+    """One ephemeral node. `told` is called at every change of the hold, on the event loop; it must not raise.
 
     When it is BUSY it is tried again as soon as the node goes. `close` gives it up.
     """
@@ -70,7 +70,7 @@ class Claim:
 
     @property
     def holder(self) -> bytes:
-        """The value of whoever holds it, as far as known; empty when nobody does."""
+        """The holder's value, as far as known; empty without a holder."""
         return self._machine.holder
 
     def want(self) -> None:

@@ -2,7 +2,7 @@
 
 A write takes effect in the tree at once, so that later ones are judged by it, and is answered after its group is committed: all
 that waits when a commit starts goes into one transaction. A read that touches what is not durable yet waits for it, and so
-does a refusal, because nobody may act on what a crash could undo. Watchers hear of a change after its commit.
+does a refusal, because nobody may act on what a crash could undo. Watchers are notified of a change after its commit.
 A transaction that the disk refuses (it is full, or fails) is taken back, with all that was applied after it. The calls in it
 are then judged again and committed one at a time, in their order: those that the disk refuses alone fail with StoreFull. Rows
 keep room for themselves (`Rows.keep_room`). The last half of that room is for calls that add no node: ending a ledger, saving
@@ -204,7 +204,7 @@ class EmbeddedStore(WritesByCommit):
     async def _keep_room_now(self) -> None:
         try:
             await self._rows.keep_room()
-        except RowsFailed as error:  # whoever writes is told
+        except RowsFailed as error:  # the writer gets the error
             _log.info(line("no room could be kept for the metadata", reason=error))
         finally:
             self._keeping = None

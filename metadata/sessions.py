@@ -1,7 +1,7 @@
 """Sessions: what a metadata store tells those who hold ephemeral nodes. Pure.
 
 Apache's words (Pulsar's SessionEvent): between CONNECTION_LOST and RECONNECTED the nodes are still there and nobody else can
-take them; from SESSION_LOST on others may, so whoever relies on one must stop; after SESSION_REESTABLISHED they are to be
+take them; from SESSION_LOST on others may, so a holder that relies on one must stop; after SESSION_REESTABLISHED they are to be
 made again.
 """
 

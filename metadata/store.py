@@ -115,7 +115,7 @@ Operation = Put | Delete
 
 def absent(path: str) -> tuple[Put, Delete]:
     """Operations by which a commit takes effect only if the node is not there (else BadVersion). No store has that alone: the
-    node is made and removed in the same commit, and only its watchers hear of it."""
+    node is made and removed in the same commit, and only its watchers are notified."""
     return Put(path, b"", MUST_NOT_EXIST), Delete(path)
 
 

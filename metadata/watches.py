@@ -1,4 +1,4 @@
-"""Watches: who wants to hear of which paths. Owns the list; each is called on the event loop in the order of the changes."""
+"""Watches: the paths that each watcher follows. Each watcher is called on the event loop in the order of the changes."""
 
 import asyncio
 import contextvars

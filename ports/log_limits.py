@@ -1,9 +1,9 @@
 """Limits on log lines: how many lines one place in the code may say in a while, and how many it had to leave out. Pure.
 
 A peer can cause a line with each frame, request or connection, and no crowd of peers may fill a disk with them. The limit is
-applied where lines leave the process (`ports.logs`), so it holds for every place, whoever caused its line; what is left out is
-counted, and told when the while is over with the next line of any place. Lines below the level `info` have no limit: whoever
-turned them on wants all of them.
+applied where lines leave the process (`ports.logs`), so it holds for every place and every cause of a line; what is left out is
+counted, and told when the while is over with the next line of any place. Lines below the level `info` have no limit: an
+operator who turned them on wants all of them.
 """
 
 from dataclasses import dataclass

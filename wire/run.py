@@ -37,7 +37,7 @@ class EntryBatch:
     """Entries before they have ids.
 
     `offsets` has typecode "I" and count + 1 elements: entry i is `buffer[offsets[i]:offsets[i + 1]]`, of which the first
-    `header_bytes` are blank. The batch belongs to whoever holds it last: appending it to a ledger hands the buffer over.
+    `header_bytes` are blank. The batch belongs to its last holder: appending it to a ledger hands the buffer over.
     """
 
     buffer: bytearray

@@ -68,7 +68,7 @@ class Journal:
         self._loop = asyncio.get_running_loop()
         self._is_running = self._is_asked = False
         self._context = contextvars.copy_context()
-        """The bookie's own: whoever appends may be gone when it is written."""
+        """The bookie's own: the caller that appends may be gone when it is written."""
         self._writing: asyncio.Future[None] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self._abandoning: asyncio.Task[None] | None = None
@@ -134,7 +134,7 @@ class Journal:
         if self._frames.left_bytes < LEFT_BYTES_MIN:
             try:
                 await self._frames.open_next()
-            except OSError:  # `JournalFiles` has said so; whoever asked asks again
+            except OSError:  # `JournalFiles` has logged the error; the caller asks again
                 if self._frames.left_bytes == 0:
                     return False
         self._failure = None
@@ -202,7 +202,7 @@ class Journal:
             return
         try:
             self._writing = self._frames.write(records, self.durable.sequence + 1)
-        except Exception as error:  # noqa: BLE001  # a bug of ours: whoever waits must not wait for ever
+        except Exception as error:  # noqa: BLE001  # a bug of ours: callers that wait must not wait for ever
             self._end_file(items, error)
         else:
             listen(self._writing, partial(self._on_written, items, records, queued_at, began_at))
@@ -225,7 +225,7 @@ class Journal:
         frames = self._frames
         self.durable = JournalMark(self.durable.sequence + 1, frames.file_id, frames.end)
         self.written_bytes += frames.size_bytes
-        self._commit.on_written()  # before anybody hears of it: what they add comes after this write
+        self._commit.on_written()  # before a caller is notified: entries that it adds then come after this write
         self._complete(items, None)
         self._go_on()
 

@@ -40,7 +40,7 @@ async def placed_entries(
         part = wanted[start : start + SPANS_AT_ONCE]
         of_part = await storage.tables(ledger_id, [span for span, _, _ in part])
         for (span, first, end), table in zip(part, of_part, strict=True):
-            if table is not None:  # whoever asks the bookie itself for these is told what is wrong
+            if table is not None:  # a reader that asks the bookie itself for these gets the error
                 found.append(_placed(storage.log_path(span), span, table, first, end))
     return found
 

@@ -117,7 +117,7 @@ class BookieConnection(asyncio.BufferedProtocol):
         self._timer = self._loop.call_later(TICK_SECONDS, self._tick)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Once, whoever tells it: asyncio does not tell of the end of a connection in the middle of a handshake."""
+        """Once, also when it is called twice: asyncio does not report the end of a connection in the middle of a handshake."""
         if self._is_gone:
             return
         self._is_gone = True
@@ -185,7 +185,7 @@ class BookieConnection(asyncio.BufferedProtocol):
     def buffer_updated(self, nbytes: int) -> None:
         self._input.filled(nbytes)
         if self._is_shaking_hands:
-            self._input.keep(0)  # it came right behind the handshake, whose end we shall hear of next
+            self._input.keep(0)  # it came right behind the handshake, whose end is reported next
             return
         self._session.heard()
         if not self._rest.is_behind:

@@ -68,7 +68,7 @@ class LedgerIds:
     async def _take_in_turn(self, block: _Block) -> list[int]:
         async with self._turn:
             if self._next is block:
-                self._next = None  # whoever asks from now on may have seen younger ids than these
+                self._next = None  # callers from now on may have seen younger ids than these
             return await self._take_block(block.count)
 
     async def _take_block(self, count: int) -> list[int]:

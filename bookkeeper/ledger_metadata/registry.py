@@ -49,8 +49,9 @@ class RegisteredLedger:
 class LedgerRegistry:
     """All ledgers of one metadata store. What the store cannot do is a LedgerError here.
 
-    A store without a layout gets the first of `layouts`; one with another than these is refused: whoever takes more than the
-    hierarchical one must ask `layout` for every path, or ledgers that are there are not found, and their entries are collected.
+    A store without a layout gets the first of `layouts`; one with another than these is refused: a caller that accepts more
+    than the hierarchical one must ask `layout` for every path, or ledgers that are there are not found, and their entries are
+    collected.
     """
 
     def __init__(self, store: MetadataStore, rng: Rng, layouts: Sequence[LedgerLayout] = (HIERARCHICAL,)) -> None:

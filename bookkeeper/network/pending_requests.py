@@ -56,7 +56,7 @@ class Awaited:
 
 @dataclass(slots=True)
 class PendingAdd(Generic[T]):
-    """One run that was sent; `owner` is whoever waits. `code` is the first failure's, 0 for none."""
+    """One run that was sent; `owner` waits for its end. `code` is the first failure's, 0 for none."""
 
     first: int
     count: int
@@ -147,7 +147,7 @@ class PendingAdds(Generic[T]):
 
 
 class PendingMix(Generic[T]):
-    """A mix that was sent; `owner` is whoever waits. `answers`: those of a bookie that stores all of it and keeps its order."""
+    """Mix that was sent; `owner` waits for the end. `answers`: those of a bookie that stores all of it and keeps its order."""
 
     __slots__ = ("_codes", "_matched", "answers", "deadline", "left", "mix", "owner")
 

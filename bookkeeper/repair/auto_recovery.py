@@ -19,7 +19,7 @@ _log = logging.getLogger(__name__)
 
 
 class AutoRecovery:
-    """`start` once, `stop` once. The store of the client is closed by whoever opened it."""
+    """`start` once, `stop` once. The caller that opened the client's store closes it."""
 
     def __init__(self, client: RepairClient, sessions: Sessions) -> None:
         self.counters = RepairCounters()

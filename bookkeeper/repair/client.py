@@ -27,7 +27,7 @@ QUARANTINE = QuarantineRule(errors_max=3, interval_seconds=60.0, quarantine_seco
 
 
 class RepairClient:
-    """`open` first, `close` last; the store is closed by whoever opened it. `owner` is what locks and votes say.
+    """`open` first, `close` last; the caller that opened the store closes it. `owner`: the name in locks and votes.
 
     `bookies`: the bookies of this process, or a client of those across the network, which is opened and closed too; None:
     such a client without TLS. Iterating gives those that take entries.

@@ -1,4 +1,4 @@
-"""Copier: reads the entries of a fragment from whoever has them sound, and stores them at the bookies that lack them.
+"""Copier: reads the entries of a fragment from bookies with sound copies, and stores them at the bookies that lack them.
 
 Entries go as they are, bytes and digest, with the recovery flag: a bookie on which the ledger was fenced takes them
 (BookKeeper issue 4163). They go in ascending order, and a batch begins when the one before it is stored: a copy whose last

@@ -2,7 +2,7 @@
 
 For an operator: it needs no auditor and no marks. A ledger's lock is taken where it can be had, so that no bookie collects
 what is being copied to it because the metadata does not name it yet (BookKeeper issue 4668); where a replication worker has it,
-it is repaired all the same: whoever is second finds the metadata changed, and looks again.
+it is repaired all the same: the second of the two finds the metadata changed, and looks again.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """CountedAdds: what one ledger has under way, in order, within its bounds; and its parts, as long as nothing fails.
 
 Parts (`parts`) of a ledger without failures are counted: who has stored one is a bit in it, and it is confirmed when an ack
-quorum has it and all before it are. The quorum tracker hears of none of them. With the first failure, and with the first
+quorum has it and all before it are. The quorum tracker sees none of them. With the first failure, and with the first
 run among them, the tracker is told of all that is pending and of who has it, so that it knows what it would have known; from
 there on it decides, until nothing is pending. Bounds: see `replicated_adds`.
 """

@@ -2,7 +2,7 @@
 that rests (BookKeeper's explicitLacInterval; otherwise an entry is known to be confirmed by a later one's header).
 
 A hint that nothing depends on: a bookie that cannot be told is told at the next turn. Bounds: one turn at a time, each ended by
-the time-out of the bookies' clients; a writer that rests, and one that was let go of, has no timer. Needs version 3 of the
+the time-out of the bookies' clients; a writer that rests, and one that was released, has no timer. Needs version 3 of the
 protocol (`ExtendedBookie`); other bookies are not told.
 """
 
@@ -36,7 +36,7 @@ class ExplicitLac:
         self._task: asyncio.Task[None] | None = None
 
     def appended(self, last_entry_id: int) -> None:
-        """Readers are to hear of the entries up to this one."""
+        """Readers are to be shown the entries up to this one."""
         self._appended = last_entry_id
         if self._task is None:
             name = f"explicit last add confirmed of ledger {self._ledger_id}"

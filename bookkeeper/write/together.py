@@ -44,7 +44,7 @@ class Load(NamedTuple):
 
 
 def send(parts: Sequence[Part]) -> None:
-    """Parts that have their ids from `LedgerWriter.take_part`. Their owners hear of the end later, never in this call."""
+    """Parts that have their ids from `LedgerWriter.take_part`. Their owners learn the end later, never in this call."""
     if not parts:
         return
     whole = seal_parts(parts)

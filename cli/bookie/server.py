@@ -71,7 +71,7 @@ def advertised_host(settings: BookieServerSettings) -> str:
 
 
 class BookieServer:
-    """One bookie. `start` once, `stop` once; the store is closed by whoever opened it."""
+    """One bookie. `start` once, `stop` once; the caller that opened the store closes it."""
 
     def __init__(
         self, configuration: Configuration, disk: Disk, clock: Clock, rng: Rng, store: MetadataStore, sessions: Sessions
@@ -219,7 +219,7 @@ class BookieServer:
             self._registration.state(self.bookie.read_only_reason)
 
     async def stop(self) -> None:
-        """Clients hear of it, what was admitted is answered, then the storage is closed."""
+        """Clients are notified, admitted requests are answered, then the storage is closed."""
         if self._auto_recovery is not None:
             await self._auto_recovery.stop()
         await self._registration.stop()

@@ -87,7 +87,7 @@ def run_shell(words: Sequence[str]) -> int:
         return _run(command, _shell(own, [text for short, text in given if short == "set"]), words)
     except WrongUsage as error:
         print(f"{error}\n{SHELL_USAGE}", file=sys.stderr)
-    except BrokenPipeError:  # whoever reads it has had enough
+    except BrokenPipeError:  # the reader has closed the output
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
     except (BadSetting, OSError) as error:

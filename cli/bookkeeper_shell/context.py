@@ -51,7 +51,7 @@ class Shell:
         return replace(self, configuration=Configuration({**self.configuration.values, key: value}))
 
     def say(self, text: str) -> None:
-        """A line on stdout, whole, also for whoever reads it through a pipe."""
+        """A whole line on stdout, flushed for readers of a pipe."""
         print(text, flush=True)
 
     def warn(self, text: str) -> None:

@@ -46,7 +46,7 @@ class BrokerFailed(Exception):
 
 
 class BrokerServer:
-    """One broker. `start`, `serve` and `stop` once; the store is closed by whoever opened it. BadTls when it is made."""
+    """One broker. `start`, `serve` and `stop` once; the caller that opened the store closes it. BadTls when it is made."""
 
     def __init__(self, configuration: Configuration, clock: Clock, rng: Rng, store: MetadataStore, sessions: Sessions) -> None:
         cluster = configuration.settings(ClusterSettings)

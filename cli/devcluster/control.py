@@ -32,7 +32,7 @@ async def serve_control(answer: Callable[[str, str], Awaitable[str]]) -> asyncio
             writer.write(said.encode())
             await writer.drain()
         except (OSError, ValueError):
-            return  # whoever asked went away, or wrote no line
+            return  # the client went away, or wrote no line
         finally:
             writer.close()
 

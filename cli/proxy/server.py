@@ -28,7 +28,7 @@ SETTINGS = (ProxySettings, SecuritySettings, ZooKeeperSettings)
 
 
 class ProxyServer:
-    """One proxy. `start` and `stop` once; the store is closed by whoever opened it."""
+    """One proxy. `start` and `stop` once; the caller that opened the store closes it."""
 
     def __init__(self, configuration: Configuration, store: MetadataStore | None) -> None:
         self.settings = configuration.settings(ProxySettings)

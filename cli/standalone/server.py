@@ -81,7 +81,7 @@ class Standalone:
         bookie = self._make_bookie(instance_id="" if instance is None else instance.value.decode())
         await bookie.start()
         self._bookies[BOOKIE_ID] = bookie
-        await self.store.put(f"{AVAILABLE}/{BOOKIE_ID}", b"", ephemeral=True)  # whoever asks which bookies there are finds it
+        await self.store.put(f"{AVAILABLE}/{BOOKIE_ID}", b"", ephemeral=True)  # tools that list the bookies find it
         settings = self._bookie_settings
         collector = GarbageCollector(
             bookie,

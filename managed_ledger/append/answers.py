@@ -12,7 +12,7 @@ Answer: TypeAlias = "asyncio.Future[EntryRun] | Part"
 
 
 class Append(NamedTuple):
-    """A batch that is appended, who hears of its end, and when it came. A part is its own append and answer."""
+    """A batch that is appended, the waiter for its end, and the time at which it came. A part is its own append and answer."""
 
     batch: EntryBatch
     answer: Answer
@@ -39,7 +39,7 @@ class PartSource(Protocol):
 
 
 def tell_failure(answer: Answer, failure: ManagedLedgerError) -> None:
-    """An append has failed: each hears of it with an exception of its own."""
+    """An append has failed: each waiter gets an exception of its own."""
     if isinstance(answer, Part):
         answer.source.part_failed(answer, again(failure))
     elif not answer.done():

@@ -2,9 +2,9 @@
 
 AppendBrokerTimestampMetadataInterceptor: when the broker got it. AppendIndexMetadataInterceptor: the index of its last message,
 counted from 0 over the life of the topic, given when an entry is appended. What is stored of it is the property `index` of the
-managed ledger, as old as the last write of the list, and the last entry itself: whoever opens the managed ledger goes on from
-the larger one (Apache: ManagedLedgerInterceptorImpl). Here the property is the index of the last entry that is stored; there of
-the last that was appended, after which a crash may leave a gap. Nothing of this exists while no interceptor is set.
+managed ledger, as old as the last write of the list, and the last entry itself: the next owner of the managed ledger goes on
+from the larger one (Apache: ManagedLedgerInterceptorImpl). Here the property is the index of the last entry that is stored;
+there of the last that was appended, after which a crash may leave a gap. Nothing of this exists while no interceptor is set.
 """
 
 from collections.abc import Mapping

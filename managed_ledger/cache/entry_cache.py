@@ -159,7 +159,7 @@ class CachedLog:
         return place >= 0 and bool(ledger.runs.peekitem(place)[1].run.last_entry_id >= position.entry_id)
 
     def insert(self, run: EntryRun, now: float, is_ahead: bool = False) -> None:
-        """Keep a run up to where something of it is cached already. The cache may let go of anything for it."""
+        """Keep a run up to where something of it is cached already. The cache may evict anything for it."""
         ledger = self._ledgers.get(run.ledger_id)
         if ledger is None:
             ledger = self._ledgers[run.ledger_id] = _Ledger(self, run.ledger_id)

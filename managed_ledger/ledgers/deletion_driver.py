@@ -1,7 +1,7 @@
 """LedgerDeletion: deletes ledgers that are no part of the log any more, after the metadata says so.
 
-Two steps, and a crash may come between: the list keeps a ledger, marked, until its deletion is certain (`ledger/info.py`), and
-whoever opens the managed ledger next deletes it again. Deleting twice is fine. A ledger that was made but not listed when a
+Two steps, and a crash may come between: the list keeps a ledger, marked, until its deletion is certain (`ledgers/info.py`), and
+the next owner of the managed ledger deletes it again. Deleting twice is fine. A ledger that was made but not listed when a
 crash came has the managed ledger's name in its custom metadata (`pulsar/managed-ledger`): an offline check finds it by that.
 """
 

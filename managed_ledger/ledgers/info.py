@@ -1,8 +1,9 @@
 """ManagedLedgerInfo, Apache's value of a managed ledger's node, to and from what is in memory. Pure.
 
-A ledger that is about to be deleted stays listed, with the property DELETING, until its deletion is certain: whoever opens the
-managed ledger after a crash deletes it then, so that no ledger is orphaned. Apache does not know the property; it sees a
-consumed ledger, and trims it. What is not known here, offloading and fields of later versions, is written back as it was found.
+A ledger that is about to be deleted stays listed, with the property DELETING, until its deletion is certain: the owner that
+opens the managed ledger after a crash deletes it then, so that no ledger is orphaned. Apache does not know the property;
+it sees a consumed ledger, and trims it. Unknown parts, offloading and fields of later versions, are written back as they were
+found.
 """
 
 from collections.abc import Iterable, Mapping

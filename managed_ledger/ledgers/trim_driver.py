@@ -1,4 +1,4 @@
-"""Trimming: lets go of the ledgers at the beginning that nobody needs, one pass at a time.
+"""Trimming: deletes the ledgers at the beginning that no cursor needs, one pass at a time.
 
 The order of the steps: the ledgers leave the log and every cursor is told, the list is written with them marked, then they are
 deleted (`deletion_driver`). What can go is `trimming`'s to say.

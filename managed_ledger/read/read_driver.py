@@ -206,7 +206,7 @@ class LedgerReads:
         return run
 
     def _read_on(self, old: Position, new: Position) -> None:
-        """Note where the reader is now, and let go of what all readers have had.
+        """Note where the reader is now, and release the entries that all readers have had.
 
         Not of what this very read gave: a dispatcher comes back for the part that it could not give away. A reader that is
         far behind holds nothing that is near the end (Apache: an inactive cursor; managedLedgerCursorBackloggedThreshold).

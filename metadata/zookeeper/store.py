@@ -2,7 +2,7 @@
 
 Requests wait while there is no connection, until their time is out. Reads are asked again after a lost connection; of a
 write it is found out first what became of it (`outcome`). The store outlives its sessions: after an expiry the next one is
-opened, watches are set again and what was missed is told; ephemeral nodes are gone then, and listeners hear of it
+opened, watches are set again and what was missed is told; ephemeral nodes are gone then, and listeners are notified
 (`metadata.sessions`). Bounds: one request per awaiting caller, of which REQUESTS_MAX are on their way; WALK_MAX listings of
 the watched trees beside them.
 """
@@ -56,7 +56,7 @@ PLANS_MAX = 10
 """Plans of one commit; each further one means that another client made or removed nodes meanwhile."""
 REQUESTS_MAX = 1000
 COMMIT_BYTES_MAX = 0xFFFFF - 4096
-"""ZooKeeper ends the connection of whoever sends more (jute.maxbuffer); the rest is for what surrounds the steps."""
+"""ZooKeeper ends the connection of a client that sends more (jute.maxbuffer); the rest is for what surrounds the steps."""
 _RESERVED = "zookeeper"
 """ZooKeeper's own node below its root."""
 
@@ -283,7 +283,7 @@ class ZooKeeperStore(WritesByCommit):
 
 
 def _fulfil(future: "asyncio.Future[Answer]", answer: Answer | Exception) -> None:
-    with contextlib.suppress(asyncio.InvalidStateError):  # whoever asked has gone
+    with contextlib.suppress(asyncio.InvalidStateError):  # the caller has gone
         if isinstance(answer, Exception):
             future.set_exception(answer)
         else:

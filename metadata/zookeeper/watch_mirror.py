@@ -5,8 +5,8 @@ each connection the watched trees are walked (`listed` for each answer, in the o
 differs is told: a path unknown is CREATED, a known one that is not there DELETED, one whose zxid is newer than what was seen
 before MODIFIED. Told at least once: what was made or written just around the loss of the connection may be told twice.
 
-What a read showed counts too (`seen`): whoever keeps it is told when it changes or goes, also if the connection was lost
-before the first walk had come that far.
+What a read showed counts too (`seen`): a reader that keeps it is notified when it changes or goes, also if the connection was
+lost before the first walk had come that far.
 """
 
 from collections.abc import Sequence

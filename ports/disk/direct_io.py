@@ -46,7 +46,7 @@ class DirectMemory:
         fresh = _pages(size)
         pieces.append(fresh)
         if len(pieces) > KEPT_PIECES_MAX:
-            pieces.pop(0)  # whoever holds it goes on doing so; then its memory goes back
+            pieces.pop(0)  # a reader that holds the piece keeps it; then its memory goes back
         return memoryview(fresh)
 
 

@@ -35,8 +35,9 @@ DIRECTORY_LANE = ""
 class _Lane:
     """A thread with a queue of blocking calls.
 
-    Both sides wake one another through eventfds: writing to one releases the interpreter's lock, so that whoever wakes up finds
-    it free. A queue of Python's, and the loop's `call_soon_threadsafe`, hold it meanwhile: twice as many switches of threads.
+    Both sides wake one another through eventfds: writing to one releases the interpreter's lock, so that the woken
+    thread finds it free. A queue of Python's, and the loop's `call_soon_threadsafe`, hold it meanwhile: twice as many switches
+    of threads.
     """
 
     def __init__(self, name: str) -> None:

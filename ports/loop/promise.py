@@ -1,8 +1,8 @@
-"""Promise: a future whose listeners hear of a result at once, in the stack of whoever gives it.
+"""Promise: a future whose listeners get a result at once, in the stack of the call that gives it.
 
 asyncio's futures tell each callback in the next turn of the loop: a handle, a context and a look at the sockets for every link
 of a chain. A run passes five such links between the disk and the socket; with promises it passes them in one turn.
-Failures and cancellations are told in the next turn, as asyncio does it: nobody is in a hurry then, and whoever fails many
+Failures and cancellations are told in the next turn, as asyncio does it: they are not urgent, and code that fails many
 promises in a row need not expect to be called back in the middle of it.
 A listener must not raise (the loop's exception handler is told if it does), and its caller may be in the middle of something.
 """
@@ -56,7 +56,7 @@ class Promise(asyncio.Future[T]):
         self.get_loop().call_exception_handler({"message": f"{listener} raised", "exception": error, "future": self})
 
     def tell_later(self) -> None:
-        """Listeners hear of the end in the next turn, as asyncio's callbacks."""
+        """Listeners are called in the next turn, as asyncio's callbacks are."""
         for listener in self.take_listeners():
             self.add_done_callback(listener)
 

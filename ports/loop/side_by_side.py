@@ -40,7 +40,7 @@ async def _work_off(
     waiting: Iterator[tuple[int, Coroutine[Any, Any, T]]],
     found: list[T | BaseException],
 ) -> None:
-    """One's own work first, then what nobody has begun."""
+    """Does its own work first, then works that have not begun."""
     task = asyncio.current_task()
     assert task is not None
     for place, work in chain((own,), waiting):

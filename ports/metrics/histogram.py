@@ -6,7 +6,7 @@ from itertools import accumulate
 
 
 class Histogram:
-    """`bounds` ascend; what is beyond the last is in one more bucket."""
+    """`bounds` ascend; values above the last bound are in one more bucket."""
 
     __slots__ = ("_counts", "bounds", "total")
 

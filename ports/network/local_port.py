@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 BACKLOG = 64
 CONNECTIONS_MAX = 256
-"""Whoever comes beyond them is let go at once."""
+"""A connection beyond them is closed at once."""
 PAUSE_SECONDS = 1.0
 """Of accepting, where that fails."""
 FILES_MAX = 128
@@ -141,5 +141,5 @@ def close_all(descriptors: Sequence[int]) -> None:
 
 
 def open_to_share(path: str) -> int:
-    """A descriptor for reading through the page cache, whoever gets it. OSError."""
+    """A descriptor for reading through the page cache, also in another process. OSError."""
     return os.open(path, os.O_RDONLY | os.O_CLOEXEC)

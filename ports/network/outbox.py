@@ -1,6 +1,6 @@
 """Outbox: everything that is written to one peer, put together for each event of the loop, and bounded.
 
-Deliveries are bounded by whoever delivers (`is_writable`). Answers cannot be held back, so a peer that asks without reading is
+The sender of deliveries bounds them (`is_writable`). Answers cannot be held back, so a peer that asks without reading is
 given up once BLOCKED_ANSWER_BYTES_MAX of answers wait for it.
 """
 

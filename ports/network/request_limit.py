@@ -13,7 +13,7 @@ HEADERS = [(b"content-type", b"application/json"), (b"content-length", str(len(R
 
 
 class RequestRate:
-    """Pure. A request that finds no permit may borrow one, and whoever comes before that is paid back is refused."""
+    """Pure. A request that finds no permit may borrow one, and later requests are refused until that is paid back."""
 
     def __init__(self, per_second: float, now: float) -> None:
         self._per_second = per_second

@@ -1,7 +1,7 @@
 """Publishes: what was sent, what the server said it stored, and where each message is. Pure.
 
 Checked here: receipts come in the order of sending; ids of a producer grow in the order of sending; a place holds one message
-and a message its bytes, whoever reads it and whenever.
+and a message its bytes, for every reader at every time.
 """
 
 from collections import deque

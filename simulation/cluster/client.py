@@ -1,4 +1,4 @@
-"""ClusterClient: one client program's way to whoever serves its topic: any broker is asked, redirects are followed.
+"""ClusterClient: one client program's way to the broker that serves its topic: any broker is asked, redirects are followed.
 
 As Apache's clients: a lookup for each session, at a broker drawn from the service URL's; a connection for each broker, kept as
 long as it lives; who is sent away with the name of the next owner goes there unasked (PIP-307).

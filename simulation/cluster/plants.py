@@ -149,7 +149,7 @@ CLUSTER_PLANTS: Mapping[str, tuple[str, Any, str, Callable[[Any], Any]]] = {
         "of the parts of a bundle that was split the owner has no nodes", BundleOwnership, "_adopt", _split_without_nodes
     ),
     "first-owner-named": (
-        "a lookup names whoever was the owner when it was first asked", BundleOwnership, "_elsewhere", _first_owner_named
+        "a lookup names the owner at the time of the first lookup", BundleOwnership, "_elsewhere", _first_owner_named
     ),
     "cut-never-changes": (
         "a broker does not hear that a bundle was split by another", NamespaceBundles, "_changed", _cut_never_changes

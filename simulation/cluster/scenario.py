@@ -70,7 +70,7 @@ class TopicWork:
             self.subscriptions[AUDIT] = SubscriptionType.EXCLUSIVE
 
     def owner(self) -> str | None:
-        """The host of whoever opened it last."""
+        """The host of the broker that opened it last."""
         life = self.checker.truth.last_life
         return None if life is None else life.partition("#")[0]
 
@@ -251,7 +251,7 @@ class ClusterScenario:
         topic.recorder.record(DrainEnded(topic.recorder.clock(), name))
 
     def _has_one_owner(self, topic: TopicWork) -> bool:
-        """Or none: whoever owned it before has heard that it is another's."""
+        """Or none: the owner before has seen that it is another's."""
         name = TopicName.parse(topic.plan.name)
         return sum(each.server is not None and each.server.service.lookup.owners.serves(name) for each in self.brokers) < 2
 

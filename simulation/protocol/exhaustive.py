@@ -1,7 +1,7 @@
 """Exhaustive search: every state that a model can reach, each once, breadth first: the first violation is a shortest one.
 
 Knows nothing of the model but that it is made of immutable parts, and gives a key and its next states. `Frozen` makes an
-immutable part of a pure machine: whoever wants to call it gets a copy, which is frozen again.
+immutable part of a pure machine: a caller gets a copy, which is frozen again.
 """
 
 import copy

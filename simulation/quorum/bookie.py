@@ -1,4 +1,4 @@
-"""BookieMachine: a bookie on a host of its own, with its port, its disk and its deaths; what it stores the checker hears."""
+"""BookieMachine: a bookie on a host of its own, with its port, its disk and its deaths; the checker sees what it stores."""
 
 import asyncio
 import random

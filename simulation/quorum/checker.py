@@ -1,6 +1,6 @@
 """QuorumChecker: the promises of one replicated ledger, checked at every event. Knows what really is on the bookies.
 
-It hears of every add that a bookie answers, beneath the client's counting, so that it does not have to believe that counting:
+It sees every add that a bookie answers, beneath the client's counting, so that it does not have to believe that counting:
 - an acknowledged entry is on an ack quorum of the bookies that the metadata names for it, then and after every change of them
   (#1591, #4194);
 - a last-add-confirmed in an entry's header is never ahead of what is on ack quorums;

@@ -16,7 +16,7 @@ from wire.record import record
 TOKEN_BYTES = 16
 REQUEST_BYTES_MAX = 16 << 10
 ANSWER_BYTES_MAX = 128 << 10
-"""Of a message; a socket takes as many in one go, whoever reads it."""
+"""Bound of one message: a socket takes so many bytes in one call, however slowly they are read."""
 _HEAD = struct.Struct("<q")
 _RANGE_BYTES = 16
 _COUNT = struct.Struct("<I")

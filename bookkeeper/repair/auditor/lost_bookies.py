@@ -15,9 +15,9 @@ class LostBookies:
 
     delay_seconds: float
     due_at: float | None = None
-    """When the ledgers of lost bookies are to be marked; None: nobody is lost."""
+    """Time at which the ledgers of lost bookies are to be marked; None: no bookie is lost."""
     is_wanted: bool = False
-    """They are to be marked now, whoever is lost: somebody asked for it."""
+    """Ledgers of all lost bookies are to be marked now, because an operator asked for an audit."""
     delayed_count: int = 0
     cancelled_count: int = 0
     _known: set[str] = field(default_factory=set)
@@ -27,7 +27,7 @@ class LostBookies:
         return self.is_wanted or (self.due_at is not None and self.due_at <= now)
 
     def on_named(self, bookies: Collection[str]) -> None:
-        """Ledgers name them: whoever is not there of these is lost."""
+        """Ledgers name these bookies: each that is absent is lost."""
         self._known.update(bookies)
 
     def on_present(self, present: Collection[str], now: float) -> None:

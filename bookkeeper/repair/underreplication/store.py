@@ -213,7 +213,7 @@ class UnderreplicationStore:
             return
 
     async def set_lost_bookie_recovery_delay(self, seconds: int) -> None:
-        """Auditors hear of it, and audit anew: that is how Apache's tools trigger an audit."""
+        """Auditors watch the node, and audit anew: Apache's tools trigger an audit in this way."""
         await self._store.put(LOST_BOOKIE_RECOVERY_DELAY, b"%d" % seconds)
 
     async def checked_all_at_ms(self) -> int | None:
