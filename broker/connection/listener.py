@@ -25,11 +25,16 @@ BACKLOG = 1024
 class Listener:
     """One broker's. Implements `connection.Server`."""
 
-    def __init__(self, service: BrokerService, settings: ConnectionSettings, security: Security | None = None) -> None:
+    def __init__(
+        self,
+        service: BrokerService,
+        settings: ConnectionSettings,
+        security: Security | None = None,
+        coordinators: Coordinators | None = None,
+    ) -> None:
         self.service = service
         self.security = security
-        self.coordinators: Coordinators | None = None
-        """Set by the composition before the listener listens."""
+        self.coordinators = coordinators
         self.settings = settings
         self.room = SharedRoom()
         self.memory = PublishMemory(settings.max_message_publish_buffer_size_in_mb << 20)

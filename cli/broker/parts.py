@@ -103,11 +103,11 @@ class BrokerParts:
         self.security = security_of(security, store, os.environ, lambda: clock.now_ms() / 1000)
         self._fill_meters(configuration)
         self.tls = self.tls_settings.server(asyncio.get_running_loop().time) if self.tls_settings.is_on else None
-        self.listener = Listener(self.service, configuration.settings(ConnectionSettings), self.security)
         self._transactions: BrokerTransactions | None = None
         if transactions.transaction_coordinator_enabled:
             self._transactions = BrokerTransactions(transactions, self.managed_ledgers, self.service, clock)
-            self.listener.coordinators = self._transactions.coordinators
+        coordinators = None if self._transactions is None else self._transactions.coordinators
+        self.listener = Listener(self.service, configuration.settings(ConnectionSettings), self.security, coordinators)
 
     def _fill_meters(self, configuration: Configuration) -> None:
         meters = self.service.meters

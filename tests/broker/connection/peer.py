@@ -14,6 +14,7 @@ from broker.connection.settings import ConnectionSettings
 from broker.service.addresses import Advertised
 from broker.service.broker_service import BrokerService
 from broker.service.settings import BrokerSettings
+from broker.transaction.coordinators import Coordinators
 from metadata.memory import MemoryStore
 from ports.clock import RealClock
 from tests.broker.fake_topics import FakeConsumer, FakeProducer, FakeTopic, FakeTopics
@@ -157,7 +158,9 @@ class Peer:
 
 @asynccontextmanager
 async def a_server(
-    broker: BrokerSettings | None = None, settings: ConnectionSettings | None = None
+    broker: BrokerSettings | None = None,
+    settings: ConnectionSettings | None = None,
+    coordinators: Coordinators | None = None,
 ) -> AsyncIterator[tuple[Listener, FakeTopics]]:
     """A service with the standalone's namespaces, and a listener that listens nowhere."""
     clock = RealClock()
@@ -166,7 +169,7 @@ async def a_server(
     service = BrokerService(broker or BrokerSettings(), store, clock, topics, FakeLedgerStore(FakeLedgers()))
     await service.bootstrap_standalone(ADVERTISED)
     await service.start(ADVERTISED)
-    listener = Listener(service, settings or ConnectionSettings())
+    listener = Listener(service, settings or ConnectionSettings(), coordinators=coordinators)
     try:
         yield listener, topics
     finally:

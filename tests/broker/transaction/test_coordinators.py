@@ -35,8 +35,7 @@ class CoordinatedServer:
         self.coordinators = Coordinators(
             settings, self.storage.ledgers, self.service.catalogue, self.service.lookup, self.participants, LoopClock()
         )
-        self.listener = Listener(self.service, ConnectionSettings())
-        self.listener.coordinators = self.coordinators
+        self.listener = Listener(self.service, ConnectionSettings(), coordinators=self.coordinators)
 
     async def peer(self) -> Peer:
         peer = Peer(self.listener, self.topics)

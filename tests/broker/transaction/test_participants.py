@@ -36,9 +36,9 @@ Scenario = Callable[[BrokerService, Listener, OneBrokersView, ParticipantsAnywhe
 
 def play(scenario: Scenario) -> None:
     async def whole() -> None:
-        async with a_server() as (listener, _):
+        coordinators = cast(Coordinators, object())  # there are transactions at that broker
+        async with a_server(coordinators=coordinators) as (listener, _):
             service = listener.service
-            listener.coordinators = cast(Coordinators, object())  # there are transactions at that broker
             await listener.listen("127.0.0.1", 0)
             view = OneBrokersView(listener.port)
             participants = ParticipantsAnywhere(cast(Lookup, view), FakeParticipants())
