@@ -184,7 +184,7 @@ async def acquire_lock(store: MetadataStore, sessions: Sessions, path: str, valu
         holder = claim.holder
         await claim.close()
         if hold is Hold.FREE:
-            raise StoreClosed(f"{path} cannot be had: the metadata store is closed")
+            raise StoreClosed(f"{path} cannot be claimed: the metadata store is closed")
         raise ClaimBusy(path, holder)
     was_held = True
     return claim

@@ -126,7 +126,7 @@ class EmbeddedStore(WritesByCommit):
         try:
             await self._rows.close()
         except RowsFailed as error:
-            _log.warning(line("metadata file not closed cleanly; what was answered is in its log", reason=error))
+            _log.warning(line("metadata file not closed cleanly; answered writes are in its log", reason=error))
 
     async def _durable(self, path: str, look: Callable[[str], T]) -> T:
         """Result of `look`, once all that it saw is durable; it looks again after a transaction was taken back."""

@@ -55,7 +55,7 @@ def begun_local_reads(bookie: AnyBookie, settings: BookieSettings, stats: Counts
     try:
         reads.listen()
     except OSError as error:
-        log.warning(line("no local reads: nobody is handed the files with entries", error=error))
+        log.warning(line("local reads are off: readers on this machine get no files with entries", error=error))
         return None
     return reads
 

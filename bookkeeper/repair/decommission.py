@@ -68,13 +68,15 @@ async def decommission(
 async def _check(client: RepairClient, bookie_id: str, *, is_copying: bool) -> None:
     """RepairRefused as long as it must not go on."""
     if bookie_id in (await registered_bookies(client.store)).all:
-        raise RepairRefused(f"{bookie_id} is up: stop it, and see to it that it is not started again")
+        raise RepairRefused(f"{bookie_id} is up: stop it, and do not start it again")
     if not is_copying:
         return
     if not await client.marks.is_enabled():
-        raise RepairRefused("autorecovery is disabled, and nobody would copy the ledgers: enable it (autorecovery -enable)")
+        raise RepairRefused("autorecovery is disabled, so no worker would copy the ledgers: enable it (autorecovery -enable)")
     if await elected_auditor(client.store) is None:
-        raise RepairRefused("autorecovery runs nowhere, and nobody would copy the ledgers: start it (interpulse autorecovery)")
+        raise RepairRefused(
+            "autorecovery runs nowhere, so no worker would copy the ledgers: start it (interpulse autorecovery)"
+        )
 
 
 async def _naming(client: RepairClient, bookie_id: str) -> list[int]:

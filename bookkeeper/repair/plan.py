@@ -102,7 +102,7 @@ def with_bookies(metadata: LedgerMetadata, fragment: Fragment, new: Mapping[int,
             break
         segments = (*metadata.segments[:at], replace(segment, bookies=wanted), *metadata.segments[at + 1 :])
         return replace(metadata, segments=segments)
-    raise LedgerChanged(f"the segment from entry {fragment.first_entry_id} is not what was copied")
+    raise LedgerChanged(f"the segment from entry {fragment.first_entry_id} has changed since it was copied")
 
 
 def _replaced(bookies: Sequence[str], new: Mapping[int, str]) -> tuple[str, ...]:

@@ -94,7 +94,7 @@ class WriterEnsembles(Replacements):
         if metadata.segments[-1] == segment:
             return None
         if metadata.segments[-1] != known:
-            raise LedgerError(f"ledger {self.ledger.ledger_id}: somebody else has changed its ensemble")
+            raise LedgerError(f"ledger {self.ledger.ledger_id}: another client has changed its ensemble")
         return with_segment(metadata, segment)
 
 

@@ -37,7 +37,7 @@ class LedgerPlaces:
         except LedgerError as error:
             if isinstance(error.__cause__, MetadataError):
                 raise MetadataError(f"ledger {ledger_id}: {error}") from error
-            log.warning(line("metadata of a ledger makes no sense, it is kept", ledger=ledger_id, reason=error))
+            log.warning(line("metadata of a ledger cannot be read, the ledger is kept", ledger=ledger_id, reason=error))
             return False
         return metadata.state == LedgerState.CLOSED and not is_named(metadata, self._bookie_id)
 

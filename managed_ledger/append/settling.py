@@ -37,7 +37,7 @@ def settle(ledger_id: int, next_entry_id: int, unanswered: Sequence[EntryBatch],
         stored.append(run)
         next_entry_id = run.last_entry_id + 1
     if next_entry_id <= last_entry_id:
-        raise ManagedLedgerError(f"ledger {ledger_id} has entry {last_entry_id}, which nobody appended here")
+        raise ManagedLedgerError(f"ledger {ledger_id} has entry {last_entry_id}, which was not appended here")
     return Settlement(tuple(stored), ())
 
 

@@ -176,7 +176,7 @@ class ZooKeeperStore(WritesByCommit):
     def _check_session(self, operations: Sequence[Operation], session_id: int) -> None:
         wants_session = any(isinstance(operation, Put) and operation.ephemeral for operation in operations)
         if wants_session and session_id != self.session_id:
-            raise SessionExpired(f"{operations[0].path}: the session in which it was to be made is over")
+            raise SessionExpired(f"{operations[0].path}: the session that was to create the node is over")
 
     async def _learn(
         self, plan: Plan, operations: Sequence[Operation], refused: Refused, beliefs: Beliefs, deadline: float

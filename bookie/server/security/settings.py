@@ -73,19 +73,21 @@ class BookieSecuritySettings:
         if self.tls_client_authentication:
             _check_store("tlsTrustStore", self.tls_trust_store, self.tls_trust_store_type)
         elif self.tls_trust_store:
-            raise ValueError("tlsTrustStore is set, and nobody's certificate is asked for: set tlsClientAuthentication=true")
+            raise ValueError(
+                "tlsTrustStore is set, and no certificate is requested from peers: set tlsClientAuthentication=true"
+            )
 
     def _check_authentication(self) -> None:
         provider, roles = self.bookie_auth_provider_factory_class, self.authorized_roles
         if provider is None:
             if roles:
                 remedy = f"set bookieAuthProviderFactoryClass={CERTIFICATE_ROLES}"
-                raise ValueError(f"authorizedRoles is set, and nobody's role is asked for: {remedy}")
+                raise ValueError(f"authorizedRoles is set, and no role is requested from peers: {remedy}")
             return
         if provider not in PROVIDERS:
             raise ValueError(f"bookieAuthProviderFactoryClass={provider}: expected {' or '.join(PROVIDERS)}")
         if provider == CERTIFICATE_ROLES and not roles:
-            raise ValueError(f"authorizedRoles is not set: {provider} would let nobody in")
+            raise ValueError(f"authorizedRoles is not set: {provider} would refuse every peer")
         if provider == CERTIFICATE_ROLES and not self.tls_client_authentication:
             raise ValueError(f"tlsClientAuthentication is not true: {provider} takes the role from a peer's certificate")
 

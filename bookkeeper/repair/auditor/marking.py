@@ -98,4 +98,4 @@ class Marking:
 
 
 def _tell_unreadable(ledger_id: int, error: LedgerError) -> None:
-    _log.error(line("a ledger's metadata cannot be read: nobody can say what it lacks", ledger=ledger_id, reason=error))
+    _log.error(line("the metadata of a ledger cannot be read, its copies are not checked", ledger=ledger_id, reason=error))

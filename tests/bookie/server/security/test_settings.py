@@ -51,7 +51,7 @@ def test_what_is_whole_is_taken(values: dict[str, str]) -> None:
         ({**TLS, "tlsEnabledProtocols": "TLSv1.1"}, "tlsEnabledProtocols: expected one or more of TLSv1.2, TLSv1.3"),
         ({**TLS, "tlsEnabledProtocols": ""}, "tlsEnabledProtocols: expected one or more"),
         ({**TLS, "tlsCertFilesRefreshDurationSeconds": "-1"}, "tlsCertFilesRefreshDurationSeconds: expected 0"),
-        (without(ROLES, "authorizedRoles"), "authorizedRoles is not set: .* would let nobody in"),
+        (without(ROLES, "authorizedRoles"), "authorizedRoles is not set: .* would refuse every peer"),
         (without(ROLES, "bookieAuthProviderFactoryClass"), "authorizedRoles is set, and .* set bookieAuthProviderFactoryClass"),
         ({**ROLES, "bookieAuthProviderFactoryClass": "my.Provider"}, "bookieAuthProviderFactoryClass=my.Provider: expected"),
         (
