@@ -23,7 +23,7 @@ COPY managed_ledger managed_ledger
 COPY broker broker
 COPY cli cli
 RUN python -m compileall -q bookie bookkeeper broker cli managed_ledger metadata ports wire && ln -s /data data
-ENV PATH=/interpulse/.venv/bin:/usr/local/bin:/usr/bin:/bin PYTHONPATH=/interpulse PYTHONHASHSEED=0 PYTHONMALLOC=malloc
+ENV PATH=/interpulse/.venv/bin:/usr/local/bin:/usr/bin:/bin PYTHONPATH=/interpulse PYTHONHASHSEED=0
 USER interpulse
 VOLUME /data
 EXPOSE 6650 8080 3181 8000

@@ -21,10 +21,9 @@ def module_command(module: str, words: Sequence[str]) -> list[str]:
 
 
 def product_environment(environment: Mapping[str, str]) -> dict[str, str]:
-    """The environment with the product on the path of modules, before what the user has there; a user's choice of the
-    allocator stays (docs/adr/0036)."""
+    """The environment with the product on the path of modules, before what the user has there."""
     path = os.pathsep.join(filter(None, (str(PRODUCT), environment.get("PYTHONPATH"))))
-    return {"PYTHONMALLOC": "malloc", **environment, "PYTHONPATH": path, "PYTHONHASHSEED": "0"}
+    return {**environment, "PYTHONPATH": path, "PYTHONHASHSEED": "0"}
 
 
 def _become(module: str) -> NoReturn:

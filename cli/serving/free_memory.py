@@ -1,7 +1,7 @@
 """Free memory of a server, given back to the system when many things have ended.
 
-Decides when; `ports.allocator` does it. Python's own allocator keeps a megabyte as long as one object is in it, so the start
-programs choose the C library's (`PYTHONMALLOC=malloc`, docs/adr/0036), which returns single pages, and only when it is asked.
+Decides when; `ports.allocator` does it. Python's own allocator keeps a megabyte as long as one object is in it; the C library's
+(`PYTHONMALLOC=malloc`, an operator's choice, docs/adr/0036) returns single pages, and only when it is asked.
 A request holds up whoever allocates meanwhile, so requests are many and small while things end, and none comes without an end.
 Python keeps some thousand freed tuples for the next ones, each in a page of its own perhaps: a collection releases them first.
 """
