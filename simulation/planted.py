@@ -23,7 +23,6 @@ from broker.connection.producers.producer_handle import ProducerHandle
 from broker.connection.producers.receipts import Receipts
 from broker.topic.dispatch.dispatch_driver import DispatchDriver
 from broker.topic.subscription import subscriptions
-from managed_ledger import factory
 from managed_ledger.cursor import cursor_ledger, cursor_store
 from managed_ledger.cursor.acknowledgements import Acknowledgements
 from managed_ledger.cursor.cursor_driver import DurableCursor, MemoryCursor
@@ -31,6 +30,7 @@ from managed_ledger.cursor.cursor_saves import CursorSaves
 from managed_ledger.cursor.cursor_store import CursorStore
 from managed_ledger.cursor.holes.segment_format_v1 import encode_marker
 from managed_ledger.cursor.slowest_cursor import SlowestCursor
+from managed_ledger.ledgers import metadata_driver
 from simulation.cluster.plants import CLUSTER_PLANTS
 from simulation.cluster.scenario import run_cluster_seed
 from simulation.cluster.split_scenario import run_split_seed
@@ -283,7 +283,7 @@ PLANTED: Mapping[str, Plant] = {
         "a save of holes counts before all of it is stored", run_log_seed, cursor_store, "append_save", _marker_before_segments
     ),
     "deletion-forgotten": Plant(
-        "a crash between list and deletion orphans a ledger", run_log_seed, factory, "decode_info", _deletion_forgotten
+        "a crash between list and deletion orphans a ledger", run_log_seed, metadata_driver, "decode_info", _deletion_forgotten
     ),
     **{
         name: Plant(what, BESIDE.get(name, run_quorum_seed), target, attribute, replacement)
