@@ -14,7 +14,8 @@ from ports.allocator import give_back_free_memory
 from ports.ends import ENDS
 from ports.loop.slices import aside
 
-TICK_SECONDS = 0.05
+TICK_SECONDS, IDLE_TICK_SECONDS = 0.05, 0.5
+"""Time between two looks while things end and until all is given back, and otherwise: an idle server wakes up rarely."""
 ENDS_AT_ONCE = 200
 """Ends after which memory is given back while more is ending: some megabytes, if these were subscriptions."""
 ENDS_MIN = 20
@@ -58,6 +59,11 @@ class FreeMemory:
             self._calm_at, self._calm_requests = ended, 0
         return True
 
+    @property
+    def tick_seconds(self) -> float:
+        """Time until the next look."""
+        return IDLE_TICK_SECONDS if self.is_calm and self._seen - self._calm_at < ENDS_MIN else TICK_SECONDS
+
     def answered(self, seconds: float, now: float) -> None:
         """The request took so long."""
         self._pause_until = now + PAUSE_TIMES * seconds
@@ -77,7 +83,7 @@ def give_back_when_things_end(
         began = loop.time()
         await aside(give_back, is_long=True)
         machine.answered(loop.time() - began, loop.time())
-        loop.call_later(TICK_SECONDS, tick)
+        loop.call_later(machine.tick_seconds, tick)
 
     def tick() -> None:
         nonlocal under_way
@@ -86,6 +92,6 @@ def give_back_when_things_end(
                 collect()
             under_way = loop.create_task(request(), name="free memory goes back")
         else:
-            loop.call_later(TICK_SECONDS, tick)
+            loop.call_later(machine.tick_seconds, tick)
 
     loop.call_later(TICK_SECONDS, tick)

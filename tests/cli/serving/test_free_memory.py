@@ -7,6 +7,7 @@ from cli.serving.free_memory import (
     CALM_TICKS,
     ENDS_AT_ONCE,
     ENDS_MIN,
+    IDLE_TICK_SECONDS,
     PAUSE_TIMES,
     TICK_SECONDS,
     FreeMemory,
@@ -51,6 +52,14 @@ def test_few_ends_lead_to_no_request_until_there_are_enough() -> None:
 
 def test_a_server_in_which_nothing_ends_never_asks() -> None:
     assert requests(FreeMemory(7), 7, 10_000) == []
+
+
+def test_a_server_looks_rarely_while_nothing_ends_and_often_until_all_is_given_back() -> None:
+    machine = FreeMemory(7)
+    looks = [(ended, machine.is_due(ended, 0.0), machine.tick_seconds)[2] for ended in (7, 7 + ENDS_MIN, 7 + ENDS_MIN)]
+    assert looks == [IDLE_TICK_SECONDS, TICK_SECONDS, TICK_SECONDS]
+    requests(machine, 7 + ENDS_MIN, CALM_TICKS[-1])
+    assert machine.tick_seconds == IDLE_TICK_SECONDS
 
 
 def test_a_request_that_took_long_is_followed_by_a_longer_pause() -> None:
