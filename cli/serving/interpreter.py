@@ -18,7 +18,7 @@ SWITCH_SECONDS = 0.0005
 instant whenever it looks at its sockets: too short for another to wake up in, and the other's wait begins anew."""
 YOUNG_OBJECTS, YOUNG_RUNS = 10_000, 1
 """Objects made before the newest are looked at, and runs of that kind before all that outlived one are looked at. Such a run
-sees 20,000 objects at most; 60,000 took 20 to 27 ms, for which all waited. With 3000 new ones 100 busy topics cost more."""
+sees 30,000 objects at most; 70,000 took 20 to 27 ms, for which all waited. With 3000 new ones 100 busy topics cost more."""
 RUNS_BETWEEN_COUNTS = 50
 """Where nobody counts what has ended. Counting what is set aside takes long too: a sixth of a second for a million objects."""
 GROWTH, GROWTH_OBJECTS = 0.5, 250_000
