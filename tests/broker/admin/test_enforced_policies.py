@@ -14,12 +14,12 @@ from tests.broker.admin.route_world import prepare
 
 NAMESPACE, TOPIC = "/admin/v2/namespaces/public/default", "/admin/v2/persistent/public/default/t"
 PASSED = TOPIC.replace("persistent", "non-persistent")
-_SNAPSHOTS = "broker/topic/publish/test_deduplicated_topic.py::test_snapshots_are_taken_by_time_where_the_policies_say_so"
+_SNAPSHOTS = "broker/topic/publish/test_deduplication_driver.py::test_snapshots_are_taken_by_time_where_the_policies_say_so"
 SHOWN_ELSEWHERE: Mapping[str, str] = {
     "deduplicationSnapshotInterval": _SNAPSHOTS,
-    "subscriptionExpirationTime": "broker/topic/limits/test_subscribe_rates.py::"
+    "subscriptionExpirationTime": "broker/topic/limits/test_subscribe_limiter.py::"
     "test_a_subscription_that_nobody_uses_expires_and_one_that_somebody_uses_does_not",
-    "subscriptionAuthMode": "broker/security/test_guarded_connections.py::test_a_consumer_that_is_denied_leaves_nothing_behind",
+    "subscriptionAuthMode": "broker/connection/access/test_guard.py::test_a_consumer_that_is_denied_leaves_nothing_behind",
     "schemaAutoUpdateCompatibilityStrategy": "broker/service/test_topic_schemas.py::"
     "test_the_older_policy_of_a_namespace_holds_where_the_newer_says_nothing",
     "entryFilters": "broker/admin/rest/test_bad_input.py::test_no_route_falls_over_a_body",
