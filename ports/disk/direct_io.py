@@ -72,26 +72,6 @@ def write_direct(memory: DirectMemory, descriptor: int, offset: int, buffers: Se
         os.fdatasync(descriptor)
 
 
-def write_direct_synced(memory: DirectMemory, descriptor: int, offset: int, buffers: Sequence[Buffer], is_synced: bool) -> None:
-    """Write and sync; in one call of the system, where nothing else in the file waits to be made durable. OSError."""
-    data = b"".join(buffers)
-    room = memory.room[: len(data)]
-    if len(data) > len(room):
-        write_direct(memory, descriptor, offset, [data], True)
-        return
-    room[:] = data
-    try:
-        written = os.pwritev(descriptor, [room], offset, os.RWF_DSYNC if is_synced else 0)
-    except OSError as error:
-        if error.errno not in UNSUPPORTED:
-            raise
-        written = 0
-    if written < len(data):
-        _write_all(descriptor, offset + written, room[written:])
-    if written < len(data) or not is_synced:
-        os.fdatasync(descriptor)
-
-
 def _write_all(descriptor: int, offset: int, data: memoryview) -> None:
     while data:
         written = os.pwrite(descriptor, data, offset)

@@ -50,7 +50,7 @@ class KernelQueue:
         self.descriptor = descriptor
         size = max(sent_at[6] + requests * _WORD.size, done_at[5] + completions * _COMPLETION.size)
         self._rings = mmap.mmap(descriptor, size, mmap.MAP_SHARED | _MAP_POPULATE, offset=_RINGS_AT)
-        self._requests = mmap.mmap(descriptor, requests * (_REQUEST.size), mmap.MAP_SHARED | _MAP_POPULATE, offset=_REQUESTS_AT)
+        self._requests = mmap.mmap(descriptor, requests * _REQUEST.size, mmap.MAP_SHARED | _MAP_POPULATE, offset=_REQUESTS_AT)
         self._sent_tail_at, self._sent_at, self._sent_mask = sent_at[1], sent_at[6], requests - 1
         self._done_head_at, self._done_tail_at, self._done_at = done_at[0], done_at[1], done_at[5]
         self._done_mask = completions - 1

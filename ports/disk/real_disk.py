@@ -1,143 +1,36 @@
 """RealDisk: the machine's file system behind `ports.disk.disk.Disk`.
 
-Owns one thread per lane, and for synced writes of a lane the kernel's queue (`ports.disk.kernel_queue`), where they are wanted
-and there is one. A lane's thread takes its jobs in order; everything it finishes while the event loop is busy is handed back
-with one wake-up. Nothing here retries: an error is the `OSError` of the system call.
-Bounds: a lane holds at most one job per awaiting caller, so that what waits is bounded by the callers (a journal has one write
-in flight); lanes are few and named by the caller, and live until `close`. A cancelled caller does not stop its job: buffers
-must stay unchanged until the lane is through with them, so drivers do not cancel writes.
+Owns the lanes (`ports.disk.lane`), each with a thread, and writes synced frames through the kernel's queue of a lane where that
+is wanted and there is one. Nothing here retries: an error is the `OSError` of the system call.
+Bounds: lanes are few and named by the caller, and live until `close`.
 """
 
 import asyncio
 import errno
 import os
-import threading
 from collections import deque
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, TypeVar
 
-from ports.disk.direct_io import UNSUPPORTED, DirectMemory, read_all_direct, read_direct, write_direct, write_direct_synced
+from ports.disk.direct_io import UNSUPPORTED, DirectMemory, read_all_direct, read_direct, write_direct
 from ports.disk.disk import Buffer, File
 from ports.disk.disk_usage import DiskUsage
-from ports.disk.kernel_queue import ROOM_BYTES, UNDONE, KernelQueue, opened
+from ports.disk.kernel_queue import ROOM_BYTES, UNDONE, KernelQueue
+from ports.disk.lane import Lane, settle
 from ports.loop.promise import Promise
-from ports.loop.turn import turn_of
 
 T = TypeVar("T")
-Job = tuple["asyncio.Future[Any]", Callable[..., Any], tuple[Any, ...]]
 
 BUFFERS_MAX = os.sysconf("SC_IOV_MAX")
 """How many buffers one pwritev takes."""
 DIRECTORY_LANE = ""
 
 
-class _Lane:
-    """A thread with a queue of blocking calls.
-
-    Both sides wake one another through eventfds: writing to one releases the interpreter's lock, so that the woken
-    thread finds it free. A queue of Python's, and the loop's `call_soon_threadsafe`, hold it meanwhile: twice as many switches
-    of threads.
-    """
-
-    def __init__(self, name: str) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._turn = turn_of(self._loop)
-        self._jobs: deque[Job | None] = deque()
-        self._finished: deque[tuple[asyncio.Future[Any], Any, BaseException | None]] = deque()
-        self._told = False
-        self.memory = DirectMemory()
-        self._queue: KernelQueue | None = None
-        self._has_looked_for_queue = False
-        self._asking, self._telling = os.eventfd(0, os.EFD_CLOEXEC), os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
-        self._loop.add_reader(self._telling, self._on_told)
-        self._thread = threading.Thread(target=self._work, name=f"disk-{name or 'files'}", daemon=True)
-        self._thread.start()
-
-    def submit(self, call: Callable[..., T], *arguments: Any) -> Promise[T]:
-        promise = self.promise()
-        self.perform(promise, call, *arguments)
-        return promise
-
-    def promise(self) -> Promise[Any]:
-        return Promise(loop=self._loop)
-
-    def perform(self, promise: Promise[Any], call: Callable[..., Any], *arguments: Any) -> None:
-        """Makes the call, and keeps a promise that was given before."""
-        self._ask((promise, call, arguments))
-
-    @property
-    def queue(self) -> KernelQueue | None:
-        """The kernel's queue for writes of this lane. None where there is no such thing."""
-        if not self._has_looked_for_queue:
-            self._has_looked_for_queue = True
-            self._queue = opened()
-            if self._queue is not None:
-                self._loop.add_reader(self._queue.descriptor, self._on_queue, self._queue)
-        return self._queue
-
-    def _on_queue(self, queue: KernelQueue) -> None:
-        with self._turn:
-            queue.finish()
-
-    def _ask(self, job: Job | None) -> None:
-        self._jobs.append(job)
-        os.eventfd_write(self._asking, 1)
-
-    def stop(self) -> None:
-        """Let the kernel and the thread finish what waits, then end it."""
-        if self._queue is not None:
-            if not self._loop.is_closed():
-                self._loop.remove_reader(self._queue.descriptor)
-            self._queue.close()
-        self._ask(None)
-        self._thread.join()
-        if not self._loop.is_closed():
-            self._loop.remove_reader(self._telling)
-            self._loop.call_soon(self._deliver)  # what was done in the end
-        os.close(self._asking)
-        os.close(self._telling)
-
-    def _work(self) -> None:
-        while True:
-            os.eventfd_read(self._asking)
-            while self._jobs:
-                job = self._jobs.popleft()
-                if job is None:
-                    return
-                self._do(*job)
-                del job  # a waiting thread must not keep the last buffers alive
-
-    def _do(self, future: "asyncio.Future[Any]", call: Callable[..., Any], arguments: tuple[Any, ...]) -> None:
-        try:
-            self._finished.append((future, call(*arguments), None))
-        except BaseException as error:  # noqa: BLE001  # whatever it is, the caller that awaits the job must get it
-            self._finished.append((future, None, error))
-        if not self._told:
-            self._told = True
-            os.eventfd_write(self._telling, 1)
-
-    def _on_told(self) -> None:
-        os.eventfd_read(self._telling)
-        self._deliver()
-
-    def _deliver(self) -> None:
-        self._told = False  # before draining: a job that finishes from here on tells again
-        with self._turn:
-            while self._finished:
-                future, result, error = self._finished.popleft()
-                if future.done():
-                    continue  # its caller was cancelled
-                if error is None:
-                    future.set_result(result)
-                else:
-                    future.set_exception(error)
-
-
 class RealFile:
     """An open file; satisfies `ports.disk.disk.File`."""
 
-    def __init__(self, path: str, descriptor: int, lane: _Lane) -> None:
+    def __init__(self, path: str, descriptor: int, lane: Lane) -> None:
         self._path = path
         self._descriptor = descriptor
         self._lane = lane
@@ -207,40 +100,43 @@ class DirectFile(RealFile):
 
 
 class QueuedFile(DirectFile):
-    """An open file whose synced writes the kernel carries out without a thread, one at a time."""
+    """An open file whose synced writes the kernel carries out without a thread, one write at a time."""
 
-    def __init__(self, path: str, descriptor: int, lane: _Lane, queue: KernelQueue) -> None:
+    def __init__(self, path: str, descriptor: int, lane: Lane, queue: KernelQueue) -> None:
         super().__init__(path, descriptor, lane)
         self._queue: KernelQueue | None = queue
-        self._writing: Promise[None] | None = None
+        self._last: asyncio.Future[None] | None = None
+        """The last write: later calls wait for it, as the kernel and the thread know nothing of each other."""
 
     def begin_write(self, offset: int, buffers: Sequence[Buffer], *, sync: bool = False) -> "asyncio.Future[None]":
-        if self._writing is not None:
+        if self._last is not None and not self._last.done():
             return asyncio.ensure_future(self._write_after(offset, buffers, sync))
+        self._last = write = self._begun(offset, buffers, sync)
+        return write
+
+    def _begun(self, offset: int, buffers: Sequence[Buffer], sync: bool) -> "asyncio.Future[None]":
         is_synced, self._is_synced = self._is_synced, sync
         if not sync:
-            return super().begin_write(offset, buffers, sync=sync)
+            return super().begin_write(offset, buffers)
         queue, promise = self._queue if is_synced else None, self._lane.promise()
         if queue is not None and queue.is_free and sum(map(len, buffers)) <= ROOM_BYTES:
             data = b"".join(buffers)
             if queue.write(self._descriptor, offset, data, partial(self._written, promise, offset, data)):
-                self._writing = promise
                 return promise
-        self._perform(promise, offset, buffers, is_synced)
-        return promise
+        return self._perform(promise, offset, buffers, is_synced)
 
-    def _perform(self, promise: Promise[None], offset: int, buffers: Sequence[Buffer], is_synced: bool) -> None:
-        self._lane.perform(promise, write_direct_synced, self._lane.memory, self._descriptor, offset, buffers, is_synced)
+    def _perform(self, promise: Promise[None], offset: int, buffers: Sequence[Buffer], is_synced: bool) -> Promise[None]:
+        lane = self._lane
+        return lane.perform(promise, _write_through, lane.memory, self._descriptor, offset, buffers, is_synced)
 
     def _written(self, promise: Promise[None], offset: int, data: bytes, result: int) -> None:
-        self._writing = None
         if result == len(data):
-            promise.set_result(None)
+            settle(promise, None, None)
         elif result >= 0 or -result in UNDONE:
             self._queue = None if result < 0 else self._queue
             self._perform(promise, offset, [data], True)
         else:
-            promise.set_exception(OSError(-result, os.strerror(-result), self._path))
+            settle(promise, None, OSError(-result, os.strerror(-result), self._path))
 
     async def _write_after(self, offset: int, buffers: Sequence[Buffer], sync: bool) -> None:
         await self._settled()
@@ -252,15 +148,15 @@ class QueuedFile(DirectFile):
 
     async def _settled(self) -> None:
         """Until no write is under way: calls are carried out in the order in which they were made."""
-        while self._writing is not None:
-            await asyncio.wait([self._writing])
+        while self._last is not None and not self._last.done():
+            await asyncio.wait([self._last])
 
 
 class RealDisk:
     """The machine's file system; satisfies `ports.disk.disk.Disk`. Belongs to one event loop."""
 
     def __init__(self) -> None:
-        self._lanes: dict[str, _Lane] = {}
+        self._lanes: dict[str, Lane] = {}
 
     async def open(
         self, path: str, *, create: bool = False, lane: str = "", direct: bool = False, queued: bool = False
@@ -304,10 +200,10 @@ class RealDisk:
         for lane in lanes.values():
             lane.stop()
 
-    def _lane(self, name: str) -> _Lane:
+    def _lane(self, name: str) -> Lane:
         lane = self._lanes.get(name)
         if lane is None:
-            lane = self._lanes[name] = _Lane(name)
+            lane = self._lanes[name] = Lane(name)
         return lane
 
 
@@ -334,6 +230,16 @@ def _write_synced(descriptor: int, offset: int, buffers: Sequence[Buffer], sync:
         if error.errno not in UNSUPPORTED:
             raise
     _write(descriptor, offset, buffers, sync)
+
+
+def _write_through(memory: DirectMemory, descriptor: int, offset: int, buffers: Sequence[Buffer], is_synced: bool) -> None:
+    """Write and sync a direct file; `is_synced`: nothing else in it waits to be made durable."""
+    data = b"".join(buffers)
+    room = memory.room[: len(data)]
+    if len(data) > len(room):
+        return write_direct(memory, descriptor, offset, [data], True)
+    room[:] = data
+    return (_write_synced if is_synced else _write)(descriptor, offset, [room], True)
 
 
 def _write_rest(descriptor: int, offset: int, buffers: Sequence[Buffer], written: int) -> None:

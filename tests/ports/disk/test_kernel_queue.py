@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from ports.disk import kernel_queue, real_disk
-from ports.disk.direct_io import DirectMemory, write_direct_synced
+from ports.disk import kernel_queue, lane, real_disk
+from ports.disk.direct_io import DirectMemory
 from ports.disk.disk import DIRECT_ALIGNMENT, Buffer
 from ports.disk.kernel_queue import ROOM_BYTES, KernelQueue
 from ports.disk.real_disk import QueuedFile, RealDisk
@@ -101,10 +101,11 @@ def test_what_is_not_synced_or_too_large_or_follows_such_goes_to_the_thread(tmp_
 @needs_queue
 def test_calls_on_one_file_are_carried_out_in_their_order(tmp_path: Path, queued: list[int]) -> None:
     async def scenario(file: QueuedFile, path: Path) -> None:
-        writes = [file.begin_write(PAGE, [page(letter)], sync=True) for letter in "bcd"]
+        writes = [file.begin_write(PAGE, [page("x") * (ROOM_BYTES // PAGE + 1)], sync=True)]  # by the thread
+        writes += [file.begin_write(PAGE, [page(letter)], sync=True) for letter in "bcd"]
         read = asyncio.ensure_future(file.read(PAGE, PAGE))
         await asyncio.gather(*writes)
-        assert await read in (page("b"), page("c"), page("d"))
+        assert await read in (page("x"), page("b"), page("c"), page("d"))
         assert (await file.read(PAGE, PAGE)) == page("d")
         last = file.begin_write(2 * PAGE, [page("e")], sync=True)
         await file.close()
@@ -112,6 +113,21 @@ def test_calls_on_one_file_are_carried_out_in_their_order(tmp_path: Path, queued
         assert content(path, 2, 3) == page("e")
 
     on_queue(tmp_path, scenario)
+
+
+@needs_queue
+def test_a_write_whose_caller_was_cancelled_ends_quietly_and_the_file_goes_on(tmp_path: Path, queued: list[int]) -> None:
+    mistakes: list[object] = []
+
+    async def scenario(file: QueuedFile, path: Path) -> None:
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: mistakes.append(context))
+        file.begin_write(PAGE, [page("b")], sync=True).cancel()
+        await file.write(2 * PAGE, [page("c")], sync=True)
+
+    on_queue(tmp_path, scenario)  # whose disk waits at its end for the answer of the kernel
+    assert queued[0] == PAGE
+    assert mistakes == []
+    assert content(tmp_path / "f", 1, 3) == page("b") + page("c")
 
 
 @needs_queue
@@ -131,13 +147,14 @@ def test_an_error_of_the_disk_is_the_writers(tmp_path: Path, queued: list[int]) 
 def test_what_the_kernel_did_not_do_is_done_by_the_thread(tmp_path: Path, queued: list[int], result: int) -> None:
     async def scenario(file: QueuedFile, path: Path) -> None:
         calls: list[int] = []
+        write_through = real_disk._write_through
 
         def counted(memory: DirectMemory, descriptor: int, offset: int, buffers: Sequence[Buffer], is_synced: bool) -> None:
             calls.append(offset)
-            write_direct_synced(memory, descriptor, offset, buffers, is_synced)
+            write_through(memory, descriptor, offset, buffers, is_synced)
 
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(real_disk, "write_direct_synced", counted)
+            patch.setattr(real_disk, "_write_through", counted)
             answered(result)
             await file.write(PAGE, [page("b")], sync=True)
         assert calls == [PAGE]
@@ -166,7 +183,7 @@ def test_a_full_disk_is_an_error_of_the_kernel_too(tmp_path: Path) -> None:
 
 
 def test_without_io_uring_the_thread_writes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(real_disk, "opened", lambda: None)
+    monkeypatch.setattr(lane, "opened", lambda: None)
 
     async def run() -> None:
         disk = RealDisk()
