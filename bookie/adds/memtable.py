@@ -31,7 +31,7 @@ def cost_bytes(entries: EntryRun | EntryMix) -> int:
 class Memtable:
     """Runs of many ledgers."""
 
-    __slots__ = ("_joined", "_joined_bytes", "_placeless", "_sorted", "_unsorted", "size_bytes")
+    __slots__ = ("_joined", "_placeless", "_sorted", "_unsorted", "size_bytes")
 
     def __init__(self) -> None:
         self._sorted: LedgerRanges[EntryRun] = LedgerRanges()
@@ -39,7 +39,6 @@ class Memtable:
         """Runs that were sorted and have no place in `_sorted` yet; older than `_joined`."""
         self._joined: list[EntryMix] = []
         """Parts that were joined, to be sorted together; older than `_unsorted`."""
-        self._joined_bytes = 0
         self._unsorted: deque[EntryRun | EntryMix] = deque()
         """Parts in the order in which they came, as the newest of an entry wins."""
         self.size_bytes = 0
@@ -94,7 +93,7 @@ class Memtable:
         while self.is_unsorted:
             if self._placeless:
                 self._place()
-            elif self._joined and (self._joined_bytes >= SORTED_TOGETHER_BYTES or not self._joins_next()):
+            elif self._joined and (self._has_joined_enough() or not self._joins_next()):
                 self._sort_joined()
             else:
                 self._join()
@@ -117,6 +116,9 @@ class Memtable:
             pass
         return self._sorted
 
+    def _has_joined_enough(self) -> bool:
+        return sum(mix.size_bytes for mix in self._joined) >= SORTED_TOGETHER_BYTES
+
     def _joins_next(self) -> bool:
         """Whether there is an unsorted part that is joined with others."""
         return bool(self._unsorted) and not _is_large(self._unsorted[0])
@@ -135,13 +137,12 @@ class Memtable:
         mix = joined(parts)
         self.size_bytes += cost_bytes(mix) - sum(map(cost_bytes, parts))
         self._joined.append(mix)
-        self._joined_bytes += size_bytes
 
     def _sort_joined(self) -> None:
         runs = runs_of(self._joined)
         self.size_bytes += sum(map(cost_bytes, runs)) - sum(map(cost_bytes, self._joined))
         self._placeless.extend(runs)
-        self._joined, self._joined_bytes = [], 0
+        self._joined = []
 
     def _place(self) -> None:
         for _ in range(min(RUNS_AT_ONCE, len(self._placeless))):
