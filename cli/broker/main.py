@@ -106,7 +106,7 @@ async def _serve_until(
         await web.serve(server.service, store, server.security, server.tls, server.coordinators)
         if member is not None:
             in_front.callback(await _serve_in_front(member, server, web))
-        settle_interpreter(server.service)
+        settle_interpreter()
         tell_ready(server.service, json_ready)
         if member is not None:
             member.tell_ready(served_urls(server.service.lookup.advertised))

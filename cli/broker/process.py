@@ -10,6 +10,7 @@ from broker.service.addresses import Advertised
 from broker.service.broker_service import BrokerService
 from cli.serving import interpreter
 from cli.serving.ready_file import write_whole
+from ports.ends import ENDS
 from ports.logs import line
 from wire.kernels import sends
 
@@ -29,10 +30,9 @@ def bound_socket(host: str, port: int) -> socket.socket:
     return bound
 
 
-def settle_interpreter(service: BrokerService) -> None:
-    """Once it serves: the collector is told how many topics and connections have ended."""
-    meters, topics = service.meters, service.catalogue.loaded_topics
-    interpreter.settle(lambda: meters.connections_closed + meters.topic_loads.succeeded.count - len(topics))
+def settle_interpreter() -> None:
+    """Once a broker serves: the collector goes by the number of topics, connections and their parts that have ended."""
+    interpreter.settle(lambda: ENDS.count)
 
 
 def served_urls(found: Advertised) -> dict[str, str]:

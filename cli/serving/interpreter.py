@@ -24,7 +24,7 @@ RUNS_BETWEEN_COUNTS = 50
 GROWTH, GROWTH_OBJECTS = 0.5, 250_000
 """All is looked at when there may be so much garbage, as a share of what was left the last time, and at least so many."""
 OBJECTS_OF_ONE = 100
-"""Of a topic or a connection that has ended, about: what of them is set aside goes by itself in part."""
+"""Of a topic or another thing that `ports.ends` counts, about: what of them is set aside goes by itself in part."""
 
 
 class CycleCollector(Protocol):

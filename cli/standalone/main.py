@@ -99,7 +99,7 @@ async def _serve(configuration: Configuration, directory: Path, json_ready: str 
     web = bound_web_ports(standalone.server_settings, standalone.tls_settings)
     await standalone.serve(web.number, web.tls_number)
     await web.serve(standalone.service, store, standalone.security, standalone.tls, standalone.coordinators)
-    settle_interpreter(standalone.service)
+    settle_interpreter()
     tell_ready(standalone.service, json_ready)
     await stop.wait()
     end_on_signal()

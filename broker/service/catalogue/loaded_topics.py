@@ -110,6 +110,7 @@ class LoadedTopics:
         old = self._topics.pop(str(name), None)
         if old is not None:
             await old.close()
+            ENDS.count += 1
         topic = await self._open(name, open_topic)
         self._topics[str(name)] = topic
         return topic
