@@ -14,7 +14,7 @@ from bookie.storage.storage import Flush, LedgerStorage
 from bookie.upkeep.compaction import Compaction
 from tests.bookie.machines import SMALL, Machine, on_machine
 from tests.bookie.runs import KEY, sealed
-from tests.bookie.upkeep.test_compaction import SIZE, UNTHROTTLED, logs, mixed_logs
+from tests.bookie.upkeep.mixed_logs import SIZE, UNTHROTTLED, logs, mixed_logs
 
 
 async def storage_of(machine: Machine) -> LedgerStorage:

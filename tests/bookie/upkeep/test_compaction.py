@@ -12,33 +12,9 @@ from bookie.storage.span import Span
 from simulation.disks.file import SimFile
 from tests.bookie.machines import SMALL, Machine, on_machine
 from tests.bookie.runs import KEY, entries_of, sealed
+from tests.bookie.upkeep.mixed_logs import ROUNDS, SIZE, UNTHROTTLED, logs, mixed_logs
 from wire.bookie.codes import BookieCode, BookieError
 from wire.run import EntryRun
-
-UNTHROTTLED = dataclasses.replace(SMALL, compaction_rate_by_bytes=0)
-
-
-LEDGERS = (1, 2, 3, 4)
-
-
-SIZE = 40_000
-
-
-ROUNDS = 10
-
-
-async def mixed_logs(machine: Machine, rounds: int = ROUNDS) -> Bookie:
-    """Four ledgers, an entry of each in every flush: several logs, all of them mixed."""
-    bookie = await machine.start()
-    for entry_id in range(rounds):
-        for ledger_id in LEDGERS:
-            await bookie.add(sealed(ledger_id, entry_id, 1, SIZE), KEY)
-        await bookie.flush()
-    return bookie
-
-
-def logs(machine: Machine) -> list[str]:
-    return [path for path in machine.disk.paths() if path.endswith(".log")]
 
 
 def log_bytes(machine: Machine) -> int:

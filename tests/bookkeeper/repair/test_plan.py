@@ -12,14 +12,7 @@ from bookkeeper.repair.fragments import (
 )
 from bookkeeper.repair.plan import FragmentPlan, Lack, LedgerChanged, LedgerPlan, asked_copies, plan_repair, with_bookies
 from bookkeeper.write.quorum_tracker import Quorum
-
-A, B, C, D = "a:1", "b:1", "c:1", "d:1"
-
-
-OPEN = LedgerMetadata(3, 2, 2, (Segment(0, (A, B, C)), Segment(10, (A, B, D))))
-
-
-CLOSED = OPEN.closed(19, 1000)
+from tests.bookkeeper.repair.one_ledger import CLOSED, OPEN, A, B, C, D
 
 
 def test_incident_3239_an_empty_ledger_is_freed_of_a_lost_bookie_too() -> None:

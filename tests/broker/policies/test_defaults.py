@@ -8,48 +8,17 @@ from hypothesis import strategies as st
 from broker.dispatchers.settings import DispatcherSettings
 from broker.policies.defaults import broker_defaults, resolve
 from broker.policies.policies import (
-    AutoTopicCreation,
     BacklogQuota,
     DispatchRate,
     EffectivePolicies,
-    InactiveMode,
-    InactiveTopicPolicy,
-    PersistencePolicy,
     PublishRate,
-    QuotaPolicy,
     QuotaType,
-    RetentionPolicy,
-    SubscribeRate,
     TopicPolicies,
 )
 from broker.policies.topic_settings import TopicSettings
+from tests.broker.policies.namespace_policies import NAMESPACE
 
 DEFAULTS = broker_defaults(TopicSettings(), DispatcherSettings())
-
-
-NAMESPACE = TopicPolicies(
-    message_ttl_seconds=5,
-    retention=RetentionPolicy(3, -1),
-    quotas={QuotaType.MESSAGE_AGE: BacklogQuota(-1, 7, QuotaPolicy.CONSUMER_BACKLOG_EVICTION)},
-    publish_rate=PublishRate(8),
-    dispatch_rate=DispatchRate(-1, 10, 2),
-    subscription_dispatch_rate=DispatchRate(11, is_relative_to_publish_rate=True),
-    subscribe_rate=SubscribeRate(12, 40),
-    max_producers=13,
-    max_consumers=14,
-    max_subscriptions=15,
-    max_consumers_per_subscription=16,
-    max_unacked_per_consumer=17,
-    max_unacked_per_subscription=18,
-    subscription_types=("Shared", "Key_Shared"),
-    encryption_required=True,
-    auto_subscription_creation=False,
-    auto_topic_creation=AutoTopicCreation(True, 4),
-    inactive=InactiveTopicPolicy(True, InactiveMode.CAUGHT_UP, 19),
-    subscription_expiration_minutes=20,
-    persistence=PersistencePolicy(3, 2, 1, 0.5),
-    max_topics=21,
-)
 
 
 @given(st.sets(st.sampled_from([each.name for each in fields(EffectivePolicies)])), st.booleans())

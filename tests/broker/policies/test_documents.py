@@ -7,19 +7,13 @@ import pytest
 from broker.errors import BrokerError
 from broker.policies.documents import from_namespace_document, from_topic_document
 from broker.policies.policies import (
-    AutoTopicCreation,
     BacklogQuota,
     DispatchRate,
-    InactiveMode,
-    InactiveTopicPolicy,
-    PersistencePolicy,
     PublishRate,
-    QuotaPolicy,
     QuotaType,
-    RetentionPolicy,
-    SubscribeRate,
     TopicPolicies,
 )
+from tests.broker.policies.namespace_policies import NAMESPACE
 
 NAMESPACE_DOCUMENT = {
     "message_ttl_in_seconds": 5,
@@ -53,31 +47,6 @@ NAMESPACE_DOCUMENT = {
     },
     "max_topics_per_namespace": 21,
 }
-
-
-NAMESPACE = TopicPolicies(
-    message_ttl_seconds=5,
-    retention=RetentionPolicy(3, -1),
-    quotas={QuotaType.MESSAGE_AGE: BacklogQuota(-1, 7, QuotaPolicy.CONSUMER_BACKLOG_EVICTION)},
-    publish_rate=PublishRate(8),
-    dispatch_rate=DispatchRate(-1, 10, 2),
-    subscription_dispatch_rate=DispatchRate(11, is_relative_to_publish_rate=True),
-    subscribe_rate=SubscribeRate(12, 40),
-    max_producers=13,
-    max_consumers=14,
-    max_subscriptions=15,
-    max_consumers_per_subscription=16,
-    max_unacked_per_consumer=17,
-    max_unacked_per_subscription=18,
-    subscription_types=("Shared", "Key_Shared"),
-    encryption_required=True,
-    auto_subscription_creation=False,
-    auto_topic_creation=AutoTopicCreation(True, 4),
-    inactive=InactiveTopicPolicy(True, InactiveMode.CAUGHT_UP, 19),
-    subscription_expiration_minutes=20,
-    persistence=PersistencePolicy(3, 2, 1, 0.5),
-    max_topics=21,
-)
 
 
 def test_a_namespace_s_document_says_what_it_says_for_this_cluster() -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from tests.wire.bookie.bookie_samples import KEY, entry
-from wire.bookie import version3
+from tests.wire.bookie.version3_samples import operation_of, request
 from wire.bookie.codes import BookieCode
 from wire.bookie.requests import Rejected
 from wire.generated import bookie_protocol_pb2 as api
@@ -12,17 +12,6 @@ LAC_FENCE_READ = bytes.fromhex(
     "0a06080310011805a20626080710ffffffffffffffffff011a140000000000000000000000000000000000000000a00601"
 )
 """Version 3, a fencing read of the last entry of ledger 7 with txnId 5 and a key of zeros."""
-
-
-def request(operation: api.OperationType, **bodies: object) -> bytes:
-    header = api.BKPacketHeader(version=api.VERSION_THREE, operation=operation, txnId=9)
-    return api.Request(header=header, **bodies).SerializeToString()  # type: ignore[arg-type]
-
-
-def operation_of(data: bytes) -> object:
-    decoded = version3.decode(data)
-    assert decoded is not None
-    return decoded.operation
 
 
 @pytest.mark.parametrize(

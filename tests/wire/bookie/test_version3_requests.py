@@ -3,22 +3,11 @@
 from array import array
 
 from tests.wire.bookie.bookie_samples import KEY, entry
-from wire.bookie import version3
+from tests.wire.bookie.version3_samples import operation_of, request
 from wire.bookie.requests import Add, DescribeDisk, LongPoll, StartTls, WriteLac
 from wire.bookie.version3_requests import add_frames
 from wire.generated import bookie_protocol_pb2 as api
 from wire.run import EntryRun
-
-
-def request(operation: api.OperationType, **bodies: object) -> bytes:
-    header = api.BKPacketHeader(version=api.VERSION_THREE, operation=operation, txnId=9)
-    return api.Request(header=header, **bodies).SerializeToString()  # type: ignore[arg-type]
-
-
-def operation_of(data: bytes) -> object:
-    decoded = version3.decode(data)
-    assert decoded is not None
-    return decoded.operation
 
 
 def test_requests_of_version_3_are_read() -> None:

@@ -4,20 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.service.load.loads import BrokerLoad, BundleHistory, BundleStats, Usage
+from broker.service.load.loads import BrokerLoad
 from broker.service.load.shedding import Move, ThresholdRule, TransferRule, UsageHistory, by_threshold, by_transfer
-
-MB = float(1 << 20)
-
-
-def history(rate: float) -> BundleHistory:
-    return BundleHistory().after(BundleStats(msg_rate_in=rate))
-
-
-def load(usage: float, *throughputs: float) -> BrokerLoad:
-    """Bundles `0`, `1`, ... with so many MB/s each."""
-    bundles = {str(index): BundleStats(msg_throughput_in=each * MB) for index, each in enumerate(throughputs)}
-    return BrokerLoad(Usage(usage), bundles)
+from tests.broker.service.load.loads_of_brokers import load
 
 
 def usages(loads: dict[str, BrokerLoad]) -> dict[str, float]:

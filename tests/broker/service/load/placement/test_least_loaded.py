@@ -1,27 +1,15 @@
 """The broker that is asked to serve a bundle without an owner."""
 
-from broker.service.load.loads import BrokerLoad, BundleHistory, BundleStats, Usage
+from broker.service.load.loads import BrokerLoad, BundleStats, Usage
 from broker.service.load.placement.least_loaded import least_loaded
 from broker.service.ownership.bundles import HASH_MAX, Bundles
 from broker.service.topic_name import NamespaceName
+from tests.broker.service.load.loads_of_brokers import history, load
 
 NAMESPACE = NamespaceName("t", "n")
 
 
 CUT = Bundles(NAMESPACE, tuple(HASH_MAX * index // 8 for index in range(9)))
-
-
-MB = float(1 << 20)
-
-
-def history(rate: float) -> BundleHistory:
-    return BundleHistory().after(BundleStats(msg_rate_in=rate))
-
-
-def load(usage: float, *throughputs: float) -> BrokerLoad:
-    """Bundles `0`, `1`, ... with so many MB/s each."""
-    bundles = {str(index): BundleStats(msg_throughput_in=each * MB) for index, each in enumerate(throughputs)}
-    return BrokerLoad(Usage(usage), bundles)
 
 
 def chosen(

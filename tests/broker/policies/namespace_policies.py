@@ -1,0 +1,40 @@
+"""Policies of a namespace that says all that a namespace can."""
+
+from broker.policies.policies import (
+    AutoTopicCreation,
+    BacklogQuota,
+    DispatchRate,
+    InactiveMode,
+    InactiveTopicPolicy,
+    PersistencePolicy,
+    PublishRate,
+    QuotaPolicy,
+    QuotaType,
+    RetentionPolicy,
+    SubscribeRate,
+    TopicPolicies,
+)
+
+NAMESPACE = TopicPolicies(
+    message_ttl_seconds=5,
+    retention=RetentionPolicy(3, -1),
+    quotas={QuotaType.MESSAGE_AGE: BacklogQuota(-1, 7, QuotaPolicy.CONSUMER_BACKLOG_EVICTION)},
+    publish_rate=PublishRate(8),
+    dispatch_rate=DispatchRate(-1, 10, 2),
+    subscription_dispatch_rate=DispatchRate(11, is_relative_to_publish_rate=True),
+    subscribe_rate=SubscribeRate(12, 40),
+    max_producers=13,
+    max_consumers=14,
+    max_subscriptions=15,
+    max_consumers_per_subscription=16,
+    max_unacked_per_consumer=17,
+    max_unacked_per_subscription=18,
+    subscription_types=("Shared", "Key_Shared"),
+    encryption_required=True,
+    auto_subscription_creation=False,
+    auto_topic_creation=AutoTopicCreation(True, 4),
+    inactive=InactiveTopicPolicy(True, InactiveMode.CAUGHT_UP, 19),
+    subscription_expiration_minutes=20,
+    persistence=PersistencePolicy(3, 2, 1, 0.5),
+    max_topics=21,
+)
