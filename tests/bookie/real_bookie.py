@@ -21,9 +21,16 @@ from wire.run import EntryRun
 
 
 def small_settings(directory: Path) -> BookieSettings:
-    """A few runs fill several entry logs."""
+    """A few runs fill several entry logs. However full the disk of this machine is, nothing rests for it."""
     settings = BookieSettings((f"{directory}/journal",), (f"{directory}/ledgers",), journal_max_size_mb=16)
-    return dataclasses.replace(settings, log_size_limit=300_000, compaction_rate_by_bytes=0)
+    return dataclasses.replace(
+        settings,
+        log_size_limit=300_000,
+        compaction_rate_by_bytes=0,
+        disk_usage_threshold=1.0,
+        disk_usage_lwm_threshold=1.0,
+        disk_usage_warn_threshold=1.0,
+    )
 
 
 class RealBookie:
