@@ -19,6 +19,8 @@ from wire.kernels.mixes import runs_of
 from wire.run import EntryMix, EntryRun
 
 RETRY_SECONDS_MIN, RETRY_SECONDS_MAX = 1.0, 30.0
+PAUSE_SECONDS = 0.002
+"""A message needs several turns of the loop from its publish to its receipt: a slice in each of them would be its latency."""
 FULL_RETRY_SECONDS_MAX = 2.0
 """On a full disk: it costs little to ask, and whoever waits for room does not want to wait longer."""
 log = logging.getLogger("bookie.adds.flusher")
@@ -162,7 +164,7 @@ class Flusher:
         self._tell(OSError(errno.EIO, f"flusher died: {error!r}"))
 
     async def _perform(self, job: Flush) -> None:
-        await self._storage.flush(job, list(self._ledgers.all()))
+        await self._storage.flush(job, list(self._ledgers.all()), self._pause)
         self._job = None
         try:
             if job.deleted:
@@ -170,6 +172,11 @@ class Flusher:
             await self._journal.release(self._storage.checkpoint.mark)
         except OSError as error:
             log.warning(line("files that nobody needs are not removed", error=error))
+
+    async def _pause(self) -> None:
+        """Leaves the loop to others between two slices of a flush; for one turn where the other table fills up meanwhile."""
+        is_urgent = self.active.size_bytes > self._table_bytes_max // 4
+        await asyncio.sleep(0 if is_urgent else PAUSE_SECONDS)
 
     def _tell(self, error: OSError | None) -> None:
         idle, self._idle = self._idle, None

@@ -18,8 +18,8 @@ SORTED_TOGETHER_BYTES = 2 << 20
 """Bytes of the parts that are sorted together: while that happens they are in memory twice."""
 PARTS_AT_ONCE, RUNS_AT_ONCE = 1024, 512
 """Parts that are joined, and runs that find their places, in one step: a millisecond."""
-COPIED_RUN_BYTES_MAX = 16 << 10
-"""A larger run is not copied to be one with its neighbours: what it costs beside its bytes is little."""
+COPIED_RUN_BYTES_MAX = 1 << 10
+"""A larger run is not copied to be one with its neighbours: two copies cost more than what it costs beside its bytes."""
 
 
 def cost_bytes(entries: EntryRun | EntryMix) -> int:

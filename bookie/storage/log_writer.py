@@ -5,7 +5,8 @@ may claim success later.
 """
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
+from typing import TypeAlias
 
 from bookie.storage.block_v1 import plan_blocks
 from bookie.storage.files_v1 import LogExtent
@@ -18,8 +19,15 @@ LANE = "entry-log"
 RUNS_PER_SLICE, RUNS_PER_BLOCK = 256, 8
 """Runs that are encoded in one turn of the loop, about a millisecond; what a block costs beside its runs, as runs."""
 
+Pause: TypeAlias = Callable[[], Awaitable[None]]
+"""Wait between two slices of a flush."""
 Written = tuple[list[LogExtent], list[tuple[int, Span]]]
 """Logs as they are now, and where entries went."""
+
+
+async def next_turn() -> None:
+    """Shortest pause: others on the loop have one turn."""
+    await asyncio.sleep(0)
 
 
 class LogWriter:
@@ -43,10 +51,10 @@ class LogWriter:
         log_id, self.next_log_id = self.next_log_id, self.next_log_id + 1
         return log_id
 
-    async def write(self, ledgers: Iterable[tuple[int, Iterable[EntryRun]]]) -> Written:
+    async def write(self, ledgers: Iterable[tuple[int, Iterable[EntryRun]]], pause: Pause = next_turn) -> Written:
         """Sorted runs by ledger. OSError: nothing of it counts."""
         try:
-            return await self._write(ledgers)
+            return await self._write(ledgers, pause)
         except OSError:
             await self.close()
             raise
@@ -57,7 +65,7 @@ class LogWriter:
         if log is not None:
             await log.close()
 
-    async def _write(self, ledgers: Iterable[tuple[int, Iterable[EntryRun]]]) -> Written:
+    async def _write(self, ledgers: Iterable[tuple[int, Iterable[EntryRun]]], pause: Pause) -> Written:
         written: Written = ([], [])
         is_unfinished, slice_runs = False, 0
         for _, runs in ledgers:
@@ -65,7 +73,7 @@ class LogWriter:
                 slice_runs += RUNS_PER_BLOCK + len(together)
                 if slice_runs > RUNS_PER_SLICE:
                     slice_runs = 0
-                    await asyncio.sleep(0)
+                    await pause()
                 log = self._log or await self._open()
                 await log.append(together)
                 is_unfinished = log.size_bytes < self._log_bytes_max

@@ -23,7 +23,7 @@ from bookie.storage.files_v1 import Checkpoint, LogExtent
 from bookie.storage.index import Index
 from bookie.storage.log_file import LogFile, index_name, log_name, new_log
 from bookie.storage.log_reader import LogReader
-from bookie.storage.log_writer import LANE, LogWriter
+from bookie.storage.log_writer import LANE, LogWriter, Pause, next_turn
 from bookie.storage.read_ahead import ReadAhead
 from bookie.storage.small_files import TEMPORARY_SUFFIX, read_file, replace_file
 from bookie.storage.span import Span
@@ -31,7 +31,6 @@ from bookie.upkeep.compaction_plan import LogUse
 from ports.disk.disk import Disk
 from ports.disk.kept_room import KeptRoom
 from ports.logs import line
-from ports.loop.slices import in_slices
 from wire.run import EntryRun
 
 CHECKPOINT = "checkpoint"
@@ -130,14 +129,14 @@ class LedgerStorage:
         self._writer.resume(self.checkpoint.next_log_id, last if last and log_name(last.log_id) in names else None)
         return states
 
-    async def flush(self, job: Flush, states: Sequence[LedgerState]) -> None:
+    async def flush(self, job: Flush, states: Sequence[LedgerState], pause: Pause = next_turn) -> None:
         """Store a memtable and ledger states; `states` are all there are, for when the ledgers file is written anew.
 
-        OSError: nothing of it counts; call it again with the same job.
+        `pause` comes after each millisecond of work. OSError: nothing of it counts; call it again with the same job.
         """
         await self._need_room(job.table.size_bytes)
         async with self._changing:
-            await self._flush(job, states)
+            await self._flush(job, states, pause)
 
     async def _need_room(self, size_bytes: int) -> None:
         """ENOSPC, before anything is written: half an entry log is of no use, and takes what is kept for others."""
@@ -145,13 +144,13 @@ class LedgerStorage:
         if size_bytes and usage.free_bytes < size_bytes + min(KEPT_BYTES_MAX, usage.total_bytes // KEPT_SHARE):
             raise OSError(errno.ENOSPC, "No space left on device for what is in memory", self._directory)
 
-    async def _flush(self, job: Flush, states: Sequence[LedgerState]) -> None:
-        async for _ in in_slices(job.table.sort_steps(), at_a_time=1):
-            pass
+    async def _flush(self, job: Flush, states: Sequence[LedgerState], pause: Pause) -> None:
+        for _ in job.table.sort_steps():
+            await pause()
         known = {state.ledger_id for state in states if not state.is_deleted}
         self._forgotten.clear()
         extents, spans = await self._writer.write(
-            (ledger_id, runs) for ledger_id, runs in job.table.sorted_ledgers() if ledger_id in known
+            ((ledger_id, runs) for ledger_id, runs in job.table.sorted_ledgers() if ledger_id in known), pause
         )
         logs = {extent.log_id: extent for extent in (*self.checkpoint.logs, *extents)}
         file_id, size = await self._store_states(job, states)

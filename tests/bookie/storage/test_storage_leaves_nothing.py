@@ -10,6 +10,7 @@ from bookie.adds.memtable import Memtable
 from bookie.journal.format_v1 import JournalMark
 from bookie.journal.journal import Journal
 from bookie.storage.log_file import LogFile, new_log
+from bookie.storage.log_writer import next_turn
 from bookie.storage.storage import Flush, LedgerStorage
 from bookie.upkeep.compaction import Compaction
 from tests.bookie.machines import SMALL, Machine, on_machine
@@ -165,7 +166,7 @@ def test_that_a_journal_file_holds_nothing_more_is_remembered_until_the_mark_mov
         storage.checkpoint = dataclasses.replace(storage.checkpoint, journal_ended=was_ended)
         mark = storage.checkpoint.mark
         further = dataclasses.replace(mark, sequence=mark.sequence + 1) if is_further else mark
-        await storage._flush(Flush(Memtable(), further, (), (), job_ended), [])
+        await storage._flush(Flush(Memtable(), further, (), (), job_ended), [], next_turn)
         assert storage.checkpoint.journal_ended is ended
 
     on_machine(scenario, settings=UNTHROTTLED)
