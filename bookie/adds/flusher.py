@@ -174,8 +174,8 @@ class Flusher:
             log.warning(line("files that nobody needs are not removed", error=error))
 
     async def _pause(self) -> None:
-        """Leaves the loop to others between two slices of a flush; for one turn where the other table fills up meanwhile."""
-        is_urgent = self.active.size_bytes > self._table_bytes_max // 4
+        """Leaves the loop to others between two slices of a flush: for one turn where a caller, or the filling table, waits."""
+        is_urgent = self._idle is not None or self.active.size_bytes > self._table_bytes_max // 4
         await asyncio.sleep(0 if is_urgent else PAUSE_SECONDS)
 
     def _tell(self, error: OSError | None) -> None:

@@ -89,10 +89,10 @@ def _acks_stay_with_the_index(on_changed: Any) -> Any:
 
 
 def _mark_ahead(flush: Any) -> Any:
-    async def broken(self: LedgerStorage, job: Any, states: Any) -> None:
+    async def broken(self: LedgerStorage, job: Any, states: Any, pause: Any) -> None:
         mark = max(job.mark, self.checkpoint.mark)
         await self._store_checkpoint(dataclasses.replace(self.checkpoint, mark=mark))
-        await flush(self, job, states)
+        await flush(self, job, states, pause)
 
     return broken
 

@@ -1,39 +1,46 @@
-"""A flush leaves the loop to others between two slices, unless adds wait for it."""
+"""A flush leaves the loop to others between two slices, unless a caller or the filling table waits for it."""
 
 import asyncio
+
+import pytest
 
 from bookie.adds.flusher import PAUSE_SECONDS
 from tests.bookie.machines import SMALL, Machine, on_machine
 from tests.bookie.runs import KEY, sealed
 
-RUNS = 60
+LEDGERS = 60
 
 
-async def seconds_of_a_flush(machine: Machine, following: int) -> float:
-    """Virtual time of the flush of one table, while the other one has so many runs of 10,000 bytes already."""
-    bookie = await machine.start()
-    for number in range(RUNS):
-        await bookie.add(sealed(number, 0, 1, 100), KEY)
-    flush = asyncio.ensure_future(bookie.flush())
-    await asyncio.sleep(0)
-    for number in range(following):
-        await bookie.add(sealed(RUNS + number, 0, 1, 10_000), KEY)
-    began = machine.loop.time()
-    await bookie._flusher._pause()
-    paused = machine.loop.time() - began
-    await flush
-    return paused
-
-
-def test_a_flush_pauses_while_the_other_table_has_room() -> None:
+@pytest.mark.parametrize(("runs", "is_awaited", "pauses"), [(1, False, True), (1, True, False), (30, False, False)])
+def test_a_flush_pauses_only_where_nobody_waits_for_it(runs: int, is_awaited: bool, pauses: bool) -> None:
     async def scenario(machine: Machine) -> None:
-        assert await seconds_of_a_flush(machine, 0) >= PAUSE_SECONDS
+        bookie = await machine.start()
+        for ledger_id in range(runs):
+            await bookie.add(sealed(ledger_id, 0, 1, 10_000), KEY)
+        flush = asyncio.ensure_future(bookie.flush()) if is_awaited else None
+        await asyncio.sleep(0)
+        began = machine.loop.time()
+        await bookie._flusher._pause()
+        assert (machine.loop.time() - began >= PAUSE_SECONDS) is pauses
+        if flush is not None:
+            await flush
 
     on_machine(scenario, settings=SMALL)
 
 
-def test_a_flush_goes_on_at_once_where_adds_fill_the_other_table() -> None:
+def test_a_flush_of_many_ledgers_pauses_after_each_slice(monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario(machine: Machine) -> None:
-        assert await seconds_of_a_flush(machine, 30) < PAUSE_SECONDS
+        bookie = await machine.start()
+        pauses = 0
+
+        async def count() -> None:
+            nonlocal pauses
+            pauses += 1
+
+        monkeypatch.setattr(bookie._flusher, "_pause", count)
+        for ledger_id in range(LEDGERS):
+            await bookie.add(sealed(ledger_id, 0, 1, 100), KEY)
+        await bookie.flush()
+        assert pauses >= 3  # the sort, and 60 ledgers of 9 in slices of 256
 
     on_machine(scenario, settings=SMALL)
