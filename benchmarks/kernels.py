@@ -25,7 +25,7 @@ from wire.run import EntryRun, SendRun  # noqa: E402
 
 NAMES = ("sends", "entries", "messages", "metadata", "acks")
 SECONDS = 0.15
-"""How long each kernel is tried with each input."""
+"""Time for which each kernel is tried with each input."""
 
 
 @dataclass(frozen=True, slots=True)

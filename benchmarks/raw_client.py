@@ -18,7 +18,7 @@ RECEIVE_BYTES = 1 << 18
 FRAMES_PER_WRITE_BYTES = 1 << 16
 SOCKET_SECONDS_MAX = 60.0
 KIND_AT = 9
-"""Where a frame has its command's type: after two lengths and the tag."""
+"""Offset of the command's type in a frame: after two lengths and the tag."""
 
 
 class Unexpected(Exception):

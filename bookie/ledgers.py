@@ -21,15 +21,15 @@ class LedgerState:
     master_key: bytes
     fenced: bool = False
     deleted_ms: int = 0
-    """When it was deleted, in ms since the epoch; 0: it is there."""
+    """Time of the deletion, in ms since the epoch; 0: the ledger is not deleted."""
     suspect: bool = False
     """Some of its entries may be in a file that cannot be read: a miss is no promise. Not stored."""
     limbo: bool = False
     """Some of its entries may have been lost (`bookie.start.limbo`): a miss is no promise."""
     may_return: bool = False
-    """It is deleted because others have it: a recovery may bring it back."""
+    """The ledger is deleted because other bookies have it: a recovery may bring it back."""
     fence_is_durable: bool = False
-    """It was put on disk since the start: need not be again. Not stored."""
+    """The fence was put on disk since the start and need not be written again. Not stored."""
 
     @property
     def is_whole(self) -> bool:
@@ -47,7 +47,7 @@ class Ledgers:
     def __init__(self) -> None:
         self._states: dict[int, LedgerState] = {}
         self.writable: dict[int, bytes] = {}
-        """Of the ledgers that take any add that has their key: the key."""
+        """Master keys of the ledgers that take any add with that key, by ledger."""
         self._changed: dict[int, None] = {}
         self._gone: dict[int, None] = {}
 

@@ -60,7 +60,7 @@ POSITIVE = {
 }
 OPEN_FILES_MAX = 64
 READS_IN_PROGRESS_MAX = 64
-"""In the place of Apache's 0, which is no bound."""
+"""Limit in place of Apache's 0, which means no limit."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,19 +68,19 @@ class BookieSettings:
     """Settings of one bookie; see the table above."""
 
     journal_directories: tuple[str, ...] = ("data/bookkeeper/journal",)
-    """Where what was acknowledged is written first, and fsynced: the fastest disk."""
+    """Directories where entries are written and fsynced before they are acknowledged: use the fastest disk."""
     ledger_directories: tuple[str, ...] = ("data/bookkeeper/ledgers",)
     """A ledger is on one journal and one ledger directory for ever: number and order stay as they were at the first start."""
     journal_max_size_mb: int = 32
     """The size of one journal file."""
     journal_pre_alloc_size_mb: int = 16
-    """By how much a journal file grows at a time."""
+    """Bytes by which a journal file grows at a time, in MB."""
     journal_alignment_size: int = 4096
-    """What is written to the journal is a multiple of so many bytes."""
+    """Writes to the journal are multiples of this number of bytes."""
     journal_max_backups: int = 1
     """Journal files that are kept beyond those that are needed."""
     journal_max_group_wait_msec: int = 1
-    """How long an entry may wait for others that share its fsync."""
+    """Longest time that an entry waits for others that share its fsync."""
     journal_flush_when_queue_empty: bool = True
     """A journal that has written everything writes the next entry at once. False: it waits for others there, too."""
     journal_buffered_writes_threshold: int = 524_288
@@ -100,7 +100,7 @@ class BookieSettings:
     db_storage_direct_io_entry_logger: bool = True
     """Entry logs are read and written past the page cache of the system."""
     flush_interval: int = 60_000
-    """How often entries in memory are written to entry logs, at the latest."""
+    """Longest time before entries in memory are written to entry logs."""
     log_size_limit: int = 128 * MEGABYTE
     """The size of one entry log."""
     open_file_limit: int = OPEN_FILES_MAX
@@ -108,13 +108,13 @@ class BookieSettings:
     max_reads_in_progress_limit: int = READS_IN_PROGRESS_MAX
     """Reads of entries that are under way at a time; more wait their turn. 0 (BookKeeper's own): as by default."""
     gc_wait_time: int = 900_000
-    """How often it is looked which ledgers were deleted, so that their room becomes free."""
+    """Interval between two searches for deleted ledgers, whose room becomes free."""
     gc_overreplicated_ledger_wait_time: int = 86_400_000
     """Between two removals of ledgers whose metadata names other bookies only. 0 or less: never."""
     is_force_gc_allow_when_no_space: bool = False
     """Compaction goes on, and begins at once, when a disk is over its threshold; else it rests then, since it needs room."""
     disk_check_interval: int = 10_000
-    """How often the free room of the disks is looked at."""
+    """Interval between two looks at the free room of the disks."""
     disk_usage_threshold: float = 0.95
     """The share of a disk above which the bookie takes no more writes."""
     disk_usage_warn_threshold: float = 0.90
@@ -148,7 +148,7 @@ class BookieSettings:
     local_consistency_check_on_startup: bool = False
     """Read everything that is stored before the start, and do not start when something is damaged."""
     allow_local_reads: bool = True
-    """Who is on the same machine, and may read what the bookie has, is handed the files with entries (docs/adr/0030)."""
+    """Clients on the same machine that may read the bookie's entries are handed the files with them (docs/adr/0030)."""
 
     def __post_init__(self) -> None:
         self._check_directories()

@@ -16,7 +16,7 @@ class Sizes(NamedTuple):
     entries: int
     """On disk; those in memory alone are not counted."""
     adds_waiting: int
-    """For room in memory."""
+    """Adds that wait for room in memory."""
     reads_under_way: int
-    """Of disks, also those that wait for their turn."""
+    """Reads of disks, including those that wait for their turn."""
     reads_waiting: int

@@ -27,7 +27,7 @@ from wire.run import EntryRun
 
 LANE = "tools"
 SUFFIXES = {"journal": SUFFIX, "entrylog": ".log", "index": ".index"}
-"""Of the kinds of files, under the names that Apache's HTTP has for them."""
+"""File name endings by kind of file; the kinds have the names of Apache's HTTP."""
 _APACHES = "current"
 
 

@@ -27,7 +27,7 @@ ZONES = "ZoneawareEnsemblePlacementPolicy"
 ANYWHERE = "DefaultEnsemblePlacementPolicy"
 POLICIES = (RACKS, REGIONS, ZONES, ANYWHERE)
 PLACES = {REGIONS: DEFAULT_REGION_AND_RACK, ZONES: DEFAULT_ZONE_AND_UPGRADE_DOMAIN}
-"""Where a bookie is that `/bookies` does not name."""
+"""Place of a bookie that `/bookies` does not name, by placement policy."""
 REGIONS_MIN = 2
 """BookKeeper's reppMinimumRegionsForDurability, which Pulsar has no key for."""
 
@@ -57,7 +57,8 @@ class BookKeeperSettings:
     bookkeeper_use_v2_wire_protocol: bool = True
     """Entries go over version 2 of the bookie protocol. What only version 3 has works with it too: over another connection."""
     bookkeeper_explicit_lac_interval_in_mills: int = 0
-    """So often readers of a ledger that is written are told what is confirmed. 0: only by the entries themselves."""
+    """Interval at which readers of a ledger that is written are told the last confirmed entry. 0: only by the entries
+    themselves."""
     bookkeeper_enable_sticky_reads: bool = True
     """A reader asks one bookie as long as that answers, where all have all entries."""
     bookkeeper_client_speculative_read_timeout_in_millis: int = 0
@@ -71,7 +72,7 @@ class BookKeeperSettings:
     bookkeeper_client_health_check_error_threshold_per_interval: int = 5
     """Failures in one such period that put a bookie into quarantine."""
     bookkeeper_client_health_check_quarantine_time_in_seconds: int = 1800
-    """How long a bookie in quarantine is not chosen for new ledgers."""
+    """Time for which a bookie in quarantine is not chosen for new ledgers."""
     bookkeeper_client_quarantine_ratio: float = 1.0
     """The chance that a bookie which has failed too often is put into quarantine: 1.0 is always, 0.5 every other time."""
     bookkeeper_client_rackaware_policy_enabled: bool = True
@@ -95,7 +96,7 @@ class BookKeeperSettings:
     bookkeeper_disk_weight_based_placement_enabled: bool = False
     """Bookies with more free disk are chosen more often. Works with either version of the protocol."""
     bookkeeper_client_get_bookie_info_interval_seconds: int = 86400
-    """How often bookies are asked for their free disk."""
+    """Interval at which bookies are asked for their free disk."""
     bookkeeper_client_get_bookie_info_retry_interval_seconds: int = 60
     """The same for new ones and for those that did not answer."""
 

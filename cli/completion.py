@@ -22,7 +22,7 @@ _ALWAYS = ("--help", "--version")
 SHELLS = ("bash", "zsh", "fish")
 USAGE = "Usage: interpulse completion bash|zsh|fish"
 Tree = Mapping[str, Sequence[str]]
-"""What may follow the words in the key ("" for the tool's name alone, "topics stats" for its options)."""
+"""Words that may follow each key ("" for the tool's name alone, "topics stats" for its options)."""
 
 
 def main(words: Sequence[str]) -> int:

@@ -62,7 +62,7 @@ class ManagedLedgerFactory:
         self._around = Surroundings(ledgers, store, settings, clock, self._cache)
         self._eviction: asyncio.TimerHandle | None = None
         self._opened: dict[str, asyncio.Task[StoredManagedLedger] | StoredManagedLedger] = {}
-        """By name; those that are being opened as tasks."""
+        """Managed ledgers by name; those that are being opened as tasks."""
         self._is_closed = False
 
     @property

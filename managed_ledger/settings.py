@@ -39,9 +39,9 @@ class ManagedLedgerSettings:
     managed_ledger_cursor_rollover_time_in_seconds: int = 14_400
     """The time after which a cursor goes on in a new ledger."""
     managed_ledger_cursor_position_flush_seconds: int = 60
-    """How often cursors that have moved, and were held back by the rate below, are stored."""
+    """Interval at which cursors that have moved, and were held back by the rate below, are stored."""
     managed_ledger_default_mark_delete_rate_limit: float = 1.0
-    """How many times a second a cursor that moves is stored; what lies between is acknowledged again after a crash."""
+    """Times a second that a moving cursor is stored; acknowledgements since the last time come again after a crash."""
     managed_ledger_persist_individual_ack_as_long_array: bool = True
     """Holes between acknowledgements are stored as bitmaps, which are smaller than ranges."""
     managed_ledger_max_unacked_ranges_to_persist_in_metadata_store: int = 1000
@@ -49,27 +49,27 @@ class ManagedLedgerSettings:
     managed_ledger_max_unacked_ranges_to_persist: int = 10_000
     """Beyond it holes are written as segments, where Apache drops them (`docs/cursor-segments.md`)."""
     managed_cursor_hole_cache_size_mb: int = 32
-    """Of all cursors together: segments of holes that stay in memory. Not a key of Apache's."""
+    """Segments of holes that stay in memory, of all cursors together. Not a key of Apache's."""
     managed_ledger_cache_size_mb: int = 64
     """Memory for entries that were just published or read ahead, of all topics together."""
     managed_ledger_cache_eviction_time_threshold_millis: int = 1000
-    """How long an entry stays in the cache that nobody has read."""
+    """Time for which an entry that is not read stays in the cache."""
     managed_ledger_cache_eviction_watermark: float = 0.9
-    """What is left of a cache that was full, as a share of its size."""
+    """Share of its size that a full cache keeps after eviction."""
     managed_ledger_cursor_backlogged_threshold: int = 1000
     """Entries: a reader farther behind is no reason to keep what is appended in the cache."""
     managed_ledger_max_reads_in_flight_size_in_mb: int = 32
     """On their way from ledgers into memory, over all topics; more wait. 0 (Apache's default): no bound."""
     managed_ledger_max_reads_in_flight_permits_acquire_timeout_millis: int = 60_000
-    """How long a read waits for room under the bound above before it fails, and is tried again."""
+    """Time for which a read waits for room under the bound above before it fails and is tried again."""
     managed_ledger_max_reads_in_flight_permits_acquire_queue_size: int = 50_000
     """Reads that may wait for that room; one more fails, and is tried again."""
     managed_ledger_info_compression_type: str = "NONE"
-    """How the list of a topic's ledgers is compressed in metadata: NONE, LZ4, ZLIB, ZSTD or SNAPPY."""
+    """Compression of the list of a topic's ledgers in metadata: NONE, LZ4, ZLIB, ZSTD or SNAPPY."""
     managed_ledger_info_compression_threshold_in_bytes: int = THRESHOLD_BYTES
     """The size from which on that list is compressed."""
     managed_cursor_info_compression_type: str = "NONE"
-    """How what metadata has of a cursor is compressed: NONE, LZ4, ZLIB, ZSTD or SNAPPY."""
+    """Compression of a cursor's state in metadata: NONE, LZ4, ZLIB, ZSTD or SNAPPY."""
     managed_cursor_info_compression_threshold_in_bytes: int = THRESHOLD_BYTES
     """The size from which on that is compressed."""
     broker_entry_metadata_interceptors: tuple[str, ...] = ()
@@ -80,9 +80,9 @@ class ManagedLedgerSettings:
     managed_ledger_force_recovery: bool = False
     """A topic is opened even where ledgers of it or of its cursors cannot be read; what was in them is lost."""
     default_retention_time_in_minutes: int = 0
-    """How long acknowledged messages are kept, where no policy says otherwise. 0: not at all; -1: for ever."""
+    """Minutes for which acknowledged messages are kept, where no policy says otherwise. 0: not at all; -1: for ever."""
     default_retention_size_in_mb: int = 0
-    """How much of acknowledged messages a topic keeps, where no policy says otherwise. 0: nothing; -1: everything."""
+    """Megabytes of acknowledged messages that a topic keeps, where no policy says otherwise. 0: nothing; -1: everything."""
 
     def __post_init__(self) -> None:
         for name in ("managed_ledger_max_entries_per_ledger", "managed_ledger_max_size_per_ledger_mbytes",

@@ -52,7 +52,7 @@ _NOT_FOR_GOOD = {
     sqlite3.SQLITE_NOMEM,
     sqlite3.SQLITE_READONLY,
 }
-"""What SQLite says when the machine refuses it something now: the file is as it was, and a later write may succeed."""
+"""Error codes of SQLite when the machine refuses something now: the file is as it was, and a later write may succeed."""
 
 
 class RowsFailed(MetadataError):

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 Place = tuple[str, str, int]
 """A place in the code: logger, file and line."""
 LINES_MAX = 300
-"""From one place in a period: more than a reader takes in, and about 60 KB."""
+"""Lines from one place in a period: more than a reader takes in, and about 60 KB."""
 PERIOD_SECONDS = 60.0
 
 

@@ -19,7 +19,7 @@ from .log_limits import PERIOD_SECONDS, LineLimits
 
 FORMATS = ("text", "json")
 VALUE_CHARACTERS_MAX = 4000
-"""Of one field in a line: names are whatever a client wrote, up to a frame of megabytes. A traceback is not cut."""
+"""Length of one field in a line: clients choose names, up to a frame of megabytes. A traceback is not cut."""
 _LEVELS = {"debug": "DEBUG", "info": "INFO", "warn": "WARNING", "warning": "WARNING", "error": "ERROR"}
 
 

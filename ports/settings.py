@@ -34,7 +34,7 @@ def is_secret(key: str) -> bool:
 _SECRET_WORDS = ("password", "secret", "passwd", "authenticationparameters", "authparameters", "authparams", "pluginparams",
                  "credential", "privatekey", "masterkey", "basicauthconf")  # fmt: skip
 _OF_SECRETS = ("path", "passwordprovider")
-"""Where a secret is, is none."""
+"""Endings of keys that name the place of a secret, which is no secret itself."""
 
 
 def shown_value(key: str, value: str) -> str:

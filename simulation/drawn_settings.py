@@ -198,14 +198,14 @@ SINGLE: Mapping[str, Sequence[str]] = {
     "enableBrokerTopicListWatcher": ("true", "false"),
     "dataIntegrityStampMissingCookies": ("true", "false"),
 }  # fmt: skip
-"""In a standalone."""
+"""Values for a standalone."""
 SMALL_DISK: Mapping[str, Sequence[str]] = {
     "diskUsageThreshold": ("0.9", "0.97"),
     "diskUsageWarnThreshold": ("0.5", "0.9"),
     "diskUsageLwmThreshold": ("0.6", "0.85"),
     "minUsableSizeForHighPriorityWrites": ("10000", "3000000"),
 }  # fmt: skip
-"""In a standalone with a disk of finite size."""
+"""Values for a standalone with a disk of finite size."""
 CLUSTER: Mapping[str, Sequence[str]] = {
     # Bookies
     "bookkeeperUseV2WireProtocol": ("true", "false"),
@@ -257,13 +257,13 @@ CLUSTER: Mapping[str, Sequence[str]] = {
         "range_equally_divide", "topic_count_equally_divide", "flow_or_qps_equally_divide",
     ),
 }  # fmt: skip
-"""In a cluster."""
+"""Values for a cluster."""
 TRANSFERS: Mapping[str, Sequence[str]] = {
     "maxActiveTransactionsPerCoordinator": ("1", "3"),
     "transactionBufferClientMaxConcurrentRequests": ("1", "2"),
     "transactionBufferClientOperationTimeoutInMills": ("50", "500"),
 }  # fmt: skip
-"""In a standalone whose clients move tokens in transactions."""
+"""Values for a standalone whose clients move tokens in transactions."""
 DRAWN_BY_PLANS = (
     "managedLedgerDefaultEnsembleSize", "managedLedgerDefaultWriteQuorum", "managedLedgerDefaultAckQuorum",
     "loadBalancerEnabled",
@@ -308,7 +308,7 @@ NOT_DRAWN: Mapping[str, Sequence[str]] = {
         "bookkeeperClientEnforceMinNumRacksPerWriteQuorum", "bookkeeperMinNumZonesPerWriteQuorum",
     ),
 }  # fmt: skip
-"""By reason. No seed tries these."""
+"""Settings that no seed tries, by reason."""
 
 DRAWN_CHANCE = 0.5
 DRAWN_AT_ONCE = (1, 2, 4, 8)

@@ -5,7 +5,8 @@
 
 import ast
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from itertools import pairwise
 from pathlib import Path
 
 LIST = Path(__file__).resolve().parent / "docstring_openings.txt"
@@ -16,10 +17,21 @@ HIDING = re.compile(
 DOCUMENTED = ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef
 
 
+def docstrings(module: ast.Module) -> Iterator[str]:
+    """Docstrings of a module, its classes and functions, and those below assignments: of constants, fields and attributes."""
+    for node in ast.walk(module):
+        if isinstance(node, DOCUMENTED):
+            yield ast.get_docstring(node) or ""
+        body = getattr(node, "body", None)
+        for before, statement in pairwise(body if isinstance(body, list) else ()):
+            match before, statement:
+                case (ast.Assign() | ast.AnnAssign(), ast.Expr(ast.Constant(str() as text))):
+                    yield text.strip()
+
+
 def hiding_docstrings(module: ast.Module) -> list[str]:
-    """First lines of the docstrings of a module, its classes and its functions that begin with a hiding word."""
-    texts = [ast.get_docstring(node) or "" for node in ast.walk(module) if isinstance(node, DOCUMENTED)]
-    return [text.splitlines()[0] for text in texts if HIDING.match(text)]
+    """First lines of the docstrings that begin with a hiding word."""
+    return [text.splitlines()[0] for text in docstrings(module) if HIDING.match(text)]
 
 
 def counts(modules: Mapping[str, ast.Module]) -> dict[str, int]:

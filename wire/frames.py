@@ -25,7 +25,7 @@ COMMAND_BYTES_MAX = 1024 * 1024
 """A command that a client sends, without its payload: one of 5 MB is most of a second of work. The largest are acknowledgements
 of tens of thousands of messages and schemas. Apache bounds the frame alone."""
 _TEXTS_MAX = 64
-"""Of one field, that are looked at one by one: of more protobuf says whether all are readable, and nobody says which is not."""
+"""Texts of one field that are checked one by one; for more, protobuf says whether all are readable, but not which is not."""
 
 _BODIES = {field.number: field.name for field in BaseCommand.DESCRIPTOR.fields if field.number > 1}
 """A command of type N is in field number N."""

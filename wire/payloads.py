@@ -25,7 +25,7 @@ class PayloadSection:
     broker_entry_metadata: memoryview | None
     checksum: int | None
     checked: memoryview
-    """What the checksum covers: the metadata's size, the metadata and the payload."""
+    """Bytes that the checksum covers: the metadata's size, the metadata and the payload."""
     metadata: memoryview
     payload: memoryview
 

@@ -25,7 +25,7 @@ Row = dict[str, Any]
 WINDOW = 2_000
 KILOBYTE = 1024
 READ_ANSWER_BYTES = 28 + HEADER_BYTES_CRC32C
-"""Of a read that succeeds, the payload apart."""
+"""Size of the answer to a successful read, without the payload."""
 WARM_ENTRIES = 100_000
 
 

@@ -22,7 +22,7 @@ SOCKET_SECONDS_MAX = 60.0
 RECEIVE_BYTES = 1 << 18
 WRITE_BYTES = 1 << 16
 ADDED_BYTES = 28
-"""Of the answer to an add: its length, then header, code, ledger and entry."""
+"""Size of the answer to an add: its length, then header, code, ledger and entry."""
 CODE_AT = 8
 
 

@@ -28,7 +28,7 @@ from tests.metadata.zookeeper.zookeeper_server import ZooKeeperProcess
 
 BOOKIES = 4
 AROUND_SECONDS = 2.0
-"""For which publishing goes on before and after each fault."""
+"""Time for which publishing goes on before and after each fault."""
 BOOKIE_AWAY_SECONDS = 2.0
 
 

@@ -25,7 +25,7 @@ NUMBER_BYTES = 8
 UNANSWERED_SECONDS_MAX = 180.0
 SEND_TIMEOUT_MS = 120_000
 PENDING_MAX = 50_000
-"""Of each topic: more than are due while the longest session runs out."""
+"""Messages of each topic: more than are due while the longest session runs out."""
 READ_TIMEOUT_MS = 20_000
 QUIET = pulsar.ConsoleLogger(pulsar.LoggerLevel.Error)
 JAVA_SOURCE = Path(__file__).parent / "PacedProducer.java"
@@ -42,7 +42,7 @@ class Publisher:
         self.acknowledged: list[list[int]] = [[] for _ in topics]
         """The numbers of the messages of each topic."""
         self._took: list[tuple[float, float]] = []
-        """When each was due, and how long it took."""
+        """Due time and duration of each publish."""
         self._counts = False
         self._latest = [0.0] * len(topics)
         self.ends = threading.Event()

@@ -22,7 +22,7 @@ MS_MIN, MS_MAX = 30_000, 60_000
 MS_A_FAULT = 3500
 """On average, so that some overlap."""
 _RETAINED = ("defaultRetentionTimeInMinutes=-1", "defaultRetentionSizeInMB=-1")
-"""What consumers have acknowledged is there at the end, too."""
+"""Settings that retain acknowledged messages, so that they are there at the end, too."""
 
 
 def schedule_of(seed: int) -> Schedule:

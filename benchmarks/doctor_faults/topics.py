@@ -31,7 +31,7 @@ SETTINGS = (
 )
 PATIENCE_SECONDS = 2.0
 STILL_SECONDS = 3.5
-"""So long a client stands still before the doctor looks."""
+"""Time for which a client stands still before the doctor looks."""
 TTL_SECONDS_MAX = 90.0
 DAY_MS = 86_400_000
 _HANGING = """

@@ -10,7 +10,7 @@ from enum import Enum
 from benchmarks.real_loads.tools import Tool
 
 WARM_SHARE = 10
-"""Of its counts a load that warms a server up, or a short one, has a tenth."""
+"""Divisor of the counts of a load that warms a server up, or of a short one."""
 
 
 class Servers(Enum):

@@ -13,7 +13,7 @@ from tests.toolchain import maven_classpath
 
 POM = Path(__file__).parent / "kafka" / "broker.xml"
 PARTITIONS = 2
-"""Of a topic that is made by writing to it: one for each core."""
+"""Partitions of a topic that is made by writing to it: one for each core."""
 _HEAP = "-Xmx1g"
 
 

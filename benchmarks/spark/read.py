@@ -31,7 +31,7 @@ from benchmarks.spark.sides import NOOP, KafkasSpark, OurSpark, Spark, Table
 _SETTINGS = ("brokerDeleteInactiveTopicsEnabled=false", "defaultRetentionTimeInMinutes=-1", "defaultRetentionSizeInMB=-1")
 _TOPIC = "persistent://public/default/rows"
 _BATCH_BYTES = "131072"
-"""Of a producer's batch, for either kind of broker."""
+"""Size of a producer's batch, for either kind of broker."""
 _CHECK = ("count(*)", "sum(xxhash64(key, value) % 1000000007)")
 
 

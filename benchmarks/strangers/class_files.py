@@ -5,10 +5,10 @@ import struct
 
 _UTF8, _LONG, _DOUBLE = 1, 5, 6
 _BYTES = {3: 4, 4: 4, _LONG: 8, _DOUBLE: 8, 7: 2, 8: 2, 9: 4, 10: 4, 11: 4, 12: 4, 15: 3, 16: 2, 17: 4, 18: 4, 19: 2, 20: 2}
-"""How long each other kind of constant is after its tag (JVMS 4.4)."""
+"""Length of each other kind of constant after its tag (JVMS 4.4)."""
 _ELSEWHERE = re.compile(rb"(?<![\w/-])((?:(?:non-)?persistent://)?[\w-]+)/(?:use|usw|usc)/(?=[\w\x01-])")
 _HERE = re.compile(rb"(?<![\w/-])(?!src/)((?:(?:non-)?persistent://)?[\w-]+)/test/(?=[\w\x01-])")
-"""In Apache's tests the cluster is called `test`. What is of others has a namespace of the second version beside it."""
+"""Names with the cluster `test`, as Apache's tests call theirs; the same names without a cluster are in use beside them."""
 
 
 def without_clusters(compiled: bytes) -> bytes:

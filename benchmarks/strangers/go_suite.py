@@ -38,7 +38,7 @@ _PREPARATION = (
     "namespaces create private/auth",
     "namespaces grant-permission private/auth --actions produce,consume --role token-principal",
 )
-"""As scripts/pulsar-test-service-start.sh of the module does."""
+"""Commands of scripts/pulsar-test-service-start.sh of the module."""
 
 
 def run(scratch: Path, pattern: str, seconds_max: float, packages: str = PACKAGES) -> Report:

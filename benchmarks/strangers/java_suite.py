@@ -36,7 +36,7 @@ OPENED = (
     "java.base/sun.net",
     "java.management/sun.management",
 )
-"""As the module's pom opens them to its tests."""
+"""Packages that the module's pom opens to its tests."""
 _WORST_FIRST = (FAILED, PASSED, SKIPPED)
 _OUTCOMES = {"passed": PASSED, "failed": FAILED, "skipped": SKIPPED}
 NO_END = "did not end"

@@ -39,7 +39,7 @@ _PREPARATION = (
     "namespaces create private/auth",
     "namespaces grant-permission private/auth --actions produce,consume --role token-principal",
 )
-"""As build-support/start-test-service-inside-container.sh of the repository does."""
+"""Commands of build-support/start-test-service-inside-container.sh of the repository."""
 
 
 def run(scratch: Path, repository: str, pattern: str, seconds_max: float) -> Report:

@@ -30,7 +30,7 @@ WINDOW = 1_000
 PERMITS = 10_000
 HEAD_START_SECONDS = 3.0
 PUBLISHED_PER_SECOND = 15_000
-"""At least so many a second are published before the first is due."""
+"""Least rate of publishing before the first message is due."""
 
 
 @dataclass(frozen=True, slots=True)

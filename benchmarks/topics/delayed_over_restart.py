@@ -123,7 +123,7 @@ class Consumer:
         self._up_ms = 0
         self.first_at: float | None = None
         self.only_counts = False
-        """And acknowledges no more."""
+        """True when the consumer acknowledges no more."""
         self._open: dict[int, list[int]] = {}
         self._requests = FIRST_REQUEST
         self._stop = False

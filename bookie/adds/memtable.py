@@ -12,7 +12,7 @@ from wire.kernels.mixes import joined, runs_of
 from wire.run import EntryMix, EntryRun
 
 RUN_OVERHEAD_BYTES = 320
-"""What CPython pays for a run beside its bytes: the object, its buffer's and its array's headers, the two list places."""
+"""Memory that CPython needs for a run beside its bytes: the object, headers of its buffer and array, two list places."""
 OFFSET_BYTES = 4
 SORTED_TOGETHER_BYTES = 2 << 20
 """Bytes of the parts that are sorted together: while that happens they are in memory twice."""

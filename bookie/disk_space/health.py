@@ -21,7 +21,7 @@ JOURNAL, STORAGE, FULL, STOPPED, FORCED, LOST = "journal", "storage", "disk full
 LOOK_SECONDS, LOOK_SECONDS_MIN = 1.0, 0.05
 """Between two looks while there is little or no room; and whatever happens."""
 WRITTEN_TIMES = 2
-"""What is added takes room in the journal and, later, in an entry log."""
+"""Number of times that an added entry is written: in the journal and, later, in an entry log."""
 KEPT_BYTES_MAX, KEPT_SHARE = 64 << 20, 20
 """Publishing ends when so many bytes, or this part of the disk, are left below the threshold."""
 EVERYTHING = 1 << 62
@@ -52,7 +52,7 @@ class Health:
         self._left_bytes = EVERYTHING
         self._kept_bytes = 0
         self._look_bytes = 0
-        """When so little is left, the disks are looked at again."""
+        """Free bytes left at which the disks are looked at again."""
         self._is_filling = False
         self._fullest = ""
         self._wake = asyncio.Event()
@@ -60,7 +60,7 @@ class Health:
         self.reasons: dict[str, str] = {STOPPED: "not started"}
         self.room = Room.ENOUGH
         self.must_end = asyncio.Event()
-        """It may not be read-only (readOnlyModeEnabled=false), and it is: the process has to end."""
+        """Set when the bookie is read-only although readOnlyModeEnabled=false: the process has to end."""
 
     @property
     def reason(self) -> str:

@@ -16,7 +16,7 @@ from ports.disk.kept_room import NO_ROOM, TIMES_FREE_MIN, KeptRoom
 from ports.logs import line
 
 SMALL_BYTES = 256 * 1024
-"""Of a file on a full disk."""
+"""Size of a journal file on a full disk."""
 KEPT, KEPT_FILES_MAX = "kept-room", 4
 """Files that are kept back: each is good for a start, or a failed write, while nothing is free."""
 RETRY_SECONDS = 1.0

@@ -39,7 +39,7 @@ class GroupCommit(Generic[T]):
         self._waits_at_rest = waits_at_rest
         self._waiting: list[T] = []
         self._sizes: list[int] = []
-        """Of the items that wait, in bytes."""
+        """Sizes of the waiting items, in bytes."""
         self._waiting_bytes = 0
         self._oldest_at = 0.0
         self._in_flight = False

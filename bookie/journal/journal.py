@@ -30,7 +30,7 @@ from ports.loop.promise import listen
 from wire.bookie.codes import BookieCode, BookieError
 
 FRAME_BYTES_MAX = 4 * MEGABYTE
-"""Of the runs that share a frame; a larger run gets a frame of its own."""
+"""Size of the runs that share a frame; a larger run gets a frame of its own."""
 LEFT_BYTES_MIN = 64 * 1024
 """A file with so much room left is good enough to go on with."""
 log = logging.getLogger("bookie.journal")

@@ -29,7 +29,7 @@ class JournalStats:
     def __init__(self) -> None:
         self._counted = StatsOfWrites(OpStats(), OpStats(), OpStats())
         self._writes: list[tuple[int, float, float, float, bool]] = []
-        """And not counted yet."""
+        """Writes that are not counted yet."""
 
     @property
     def queued(self) -> OpStats:

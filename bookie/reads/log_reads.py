@@ -22,9 +22,10 @@ from wire.run import EntryRun
 
 log = logging.getLogger("bookie")
 MOVED_READS_MAX = 4
-"""How often a read looks again for an entry whose log was compacted under it."""
+"""Times that a read looks again for an entry whose log was compacted during the read."""
 PASSING_ERRORS = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.EAGAIN, errno.EINTR})
-"""What the host lacks for the moment: no word about the entry, so never EIO, which a client may take for a loss."""
+"""Errors of a host that lacks something for the moment. They say nothing about the entry, so the answer is never EIO, which a
+client may take for a loss."""
 
 
 def unreadable(ledger_id: int, entry_id: int, why: str) -> BookieError:

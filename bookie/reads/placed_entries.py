@@ -10,7 +10,7 @@ from bookie.storage.span import Span
 from bookie.storage.storage import LedgerStorage
 
 SPANS_AT_ONCE = 1024
-"""Whose tables are read together: of a striped ledger a span is a few entries."""
+"""Spans whose tables are read together: a span of a striped ledger has only a few entries."""
 
 
 @dataclass(frozen=True, slots=True)

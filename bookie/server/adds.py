@@ -26,7 +26,7 @@ from wire.run import EntryMix, EntryRun
 RUN_ENTRIES_MAX = 1 << 16
 ADD_BYTES_MAX = 16 * 1024 * 1024
 ENTRY_OVERHEAD_BYTES = 512
-"""What an add costs beside its bytes, so that very many small ones are bounded too."""
+"""Memory that an add needs beside its bytes; counted so that very many small adds are bounded too."""
 RECOVERY = 2
 log = logging.getLogger("bookie.server")
 

@@ -41,9 +41,9 @@ REQUESTS_MAX = 1000
 POLLS_MAX = 10_000
 READS_AT_ONCE = 8
 SHORT_READ_ENTRIES_MAX, SCATTERED_RUNS_MIN = 8, 4
-"""So many short runs of reads that come together are read together."""
+"""Entries of a short read at most; and the number of short reads from which those that come together are read together."""
 LINGER_SECONDS = 5.0
-"""How long a connection that we end may take to send what was written."""
+"""Time that a connection which the bookie ends may take to send its last bytes."""
 _ADD, _READ = 1, 2
 
 
@@ -78,7 +78,7 @@ class BookieConnection(asyncio.BufferedProtocol):
         self._writable.set()
         self._adds = Adds(server.bookie, server.confirmations, self, self._frame_bytes_max, self._load_changed, server.stats)
         self._short_reads: list[ReadRun] = []
-        """Of one ledger, which came with what is being taken apart."""
+        """Short reads of one ledger, from the bytes that are being parsed."""
         self._is_full = False
         self._is_reading = True
         self._rest = Rest(tell(self._go_on))

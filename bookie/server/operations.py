@@ -39,7 +39,7 @@ from wire.run import Buffer, EntryRun
 READ_BYTES_MAX = 512 * 1024
 """Read at once for a run of reads, unless one entry is larger."""
 FIRST_PICKED, PICKED_MAX = 64, 2000
-"""Of entries that lie apart: how many are read together before their size is known, and at most."""
+"""Scattered entries that are read together: at first, while their size is not known, and at most."""
 AUTHENTICATION_OFF = "AuthDisabledPlugin"
 """Name of the plugin with which a bookie that asks for no authentication answers (AuthProviderFactoryFactory)."""
 

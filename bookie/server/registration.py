@@ -35,7 +35,7 @@ class BookieIdentity:
     journal_directories: tuple[str, ...]
     ledger_directories: tuple[str, ...]
     instance_id: str
-    """Of the cluster."""
+    """Id of the cluster."""
 
 
 def service_info(identity: BookieIdentity) -> bytes:

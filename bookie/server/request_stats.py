@@ -53,7 +53,7 @@ class RequestStats:
         self.adds, self.reads = self.operations[ADD], self.operations[READ]
         self.read_bytes = self.written_bytes = 0
         self.local_entries = 0
-        """Of which somebody on this machine was told where they are; their bytes are in `read_bytes`."""
+        """Entries whose place was told to a reader on this machine; their bytes are in `read_bytes`."""
 
     def of(self, operation: Operation) -> OpStats | None:
         """None: such requests are not counted."""

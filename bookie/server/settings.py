@@ -24,7 +24,7 @@ class BookieServerSettings:
     zk_timeout: int = 10_000
     """Milliseconds without an answer after which the session with ZooKeeper, and the registration with it, is lost."""
     netty_max_frame_size_bytes: int = 5 * 1024 * 1024 + 10 * 1024
-    """Of a whole frame, its length field included. Apache: 5242880; Pulsar sets this, for its largest message."""
+    """Bytes of a whole frame, with its length field. Apache: 5242880; Pulsar sets this value, for its largest message."""
     max_batch_read_size: int = 5 * 1024 * 1024
     """Bytes of the largest answer to a read of several entries."""
     server_sock_keepalive: bool = True

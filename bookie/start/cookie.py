@@ -26,7 +26,7 @@ class Cookie:
     instance_id: str
     secret: bytes
     stripe: tuple[int, int] = (0, 1)
-    """Which of how many pairs of directories."""
+    """Index of this pair of directories, and the number of pairs."""
 
 
 def encode_cookie(cookie: Cookie) -> bytes:

@@ -21,7 +21,7 @@ LOG_MAGIC = b"MGEL"
 BLOCK_MAGIC = b"MGEB"
 LOG_ALIGNMENT = 4096
 BLOCK_BYTES_MAX = 2 << 20
-"""Of the entries that share a block; a larger entry has a block of its own. A catch-up takes a block in one read."""
+"""Total size of the entries that share a block; a larger entry has a block of its own. A catch-up reads a block at once."""
 
 _LOG = struct.Struct(">4sHHQ")  # magic, version, reserved, log id
 _BLOCK = struct.Struct(">4sHHqqIII")  # magic, version, entry header bytes, ledger, first entry, count, data bytes, data CRC
@@ -43,7 +43,7 @@ class BlockTable:
     first_entry_id: int
     offsets: "array[int]"
     header_bytes: int
-    """Of an entry."""
+    """Size of the header of an entry."""
 
     @property
     def last_entry_id(self) -> int:

@@ -28,7 +28,7 @@ _CHECKPOINT = struct.Struct(">QQQBQQQI")  # mark: sequence, file, offset; journa
 _LOG = struct.Struct(">QQQ")  # log, its bytes, its index's bytes
 _FENCED, _GONE, _LIMBO, _MAY_RETURN = 1, 2, 4, 8
 STATE_BYTES = _STATE.size + 20
-"""Of a ledger's state, with a master key as BookKeeper makes it (SHA-1)."""
+"""Size of a ledger's state, with a master key as BookKeeper makes it (SHA-1)."""
 
 
 class DamagedFile(Exception):

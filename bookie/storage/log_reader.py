@@ -34,9 +34,9 @@ from wire.run_parts import is_what_it_says
 
 LANE = "entry-log-reads"
 TABLE_BYTES_FOR_ONE_MAX = 8192
-"""Of a larger table only its offsets are read for a single entry, if that leads to it."""
+"""Largest table that is read for a single entry; of a larger one only the offsets are read, if they lead to the entry."""
 TABLE_OVERHEAD_BYTES = 320
-"""What CPython pays for a table beside its offsets."""
+"""Memory that CPython needs for a table beside its offsets."""
 
 
 class LogReader:

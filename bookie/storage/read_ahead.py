@@ -14,7 +14,7 @@ from wire.run import Buffer
 
 READERS_MAX = 1000
 Place = tuple[int, int]
-"""Of a block: log and offset."""
+"""Place of a block: log and offset."""
 
 
 class ReadAhead:
@@ -28,9 +28,9 @@ class ReadAhead:
         self._pieces_bytes = 0
         self._next: OrderedDict[int, int] = OrderedDict()
         self.hits = self.misses = 0
-        """Of `find`."""
+        """Results of `find`."""
         self.batches = self.entries_ahead = 0
-        """How often was read beyond what was asked for, and how many entries."""
+        """Number of reads beyond the entries asked for, and of the entries read so."""
 
     @property
     def size_bytes(self) -> int:

@@ -12,7 +12,7 @@ class Span:
     log_id: int
     offset: int
     size_bytes: int
-    """Of the whole block."""
+    """Size of the whole block."""
 
     @property
     def last_entry_id(self) -> int:

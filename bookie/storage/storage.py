@@ -95,7 +95,7 @@ class LedgerStorage:
         )
         self.checkpoint = Checkpoint()
         self.kept = KeptRoom(disk, directory, KEPT, piece_bytes_min=1, pieces_max=1, bytes_max=KEPT_CHECKPOINT_BYTES_MAX)
-        """For a checkpoint: on a full disk one must be written before a dead log may go."""
+        """Room for a checkpoint: on a full disk a checkpoint must be written before a dead log may go."""
         self.index = Index()
         self._next_ledgers_file_id = 1
         self._ledgers_file_failed = False

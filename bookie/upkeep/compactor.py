@@ -28,7 +28,7 @@ class Kind:
     threshold: float
     interval_seconds: int
     room: Room
-    """At least so much room there must be."""
+    """Least room that this kind of compaction needs."""
 
     @property
     def enabled(self) -> bool:
@@ -44,7 +44,7 @@ class CompactionCounts:
     logs_compacted: int = 0
     bytes_copied: int = 0
     bytes_reclaimed: int = 0
-    """Of logs of which something was alive; the next: of those of which nothing was."""
+    """Bytes of compacted logs, which had live entries; the next field counts logs that had none."""
     bytes_of_dead_logs: int = 0
 
 

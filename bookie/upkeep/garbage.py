@@ -19,7 +19,8 @@ from ports.logs import line
 ROUND_SECONDS_MIN = 60.0
 """Between two rounds that prove something together."""
 LOOK_SECONDS, FULL_ROUND_SECONDS_MIN, FULL_ROUND_TIMES = 5.0, 1.0, 10
-"""How often it is asked whether there is room; without any, the time between two rounds at least, and in times of one."""
+"""Interval between looks at the room; without room, the least time between two rounds, in seconds and in multiples of the time
+that one takes."""
 log = logging.getLogger("bookie.upkeep.garbage")
 
 

@@ -74,7 +74,7 @@ class Scrub:
         self.replicas = replicas
         self.counts = ScrubCounts()
         self.damages: list[Damage] = []
-        """Of the last round, those that were not repaired."""
+        """Damages that the last round found and did not repair."""
 
     async def run(self, interval_seconds: float) -> None:
         """A round at each interval, until cancelled."""

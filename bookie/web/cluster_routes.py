@@ -10,7 +10,7 @@ from bookie.web.requests import BadRequest, body_of, is_true, number_parameter
 LEDGERS_PER_PAGE = 100
 ENTRIES_PER_PAGE = 1000
 ENTRIES_BYTES_MAX = 16 << 20
-"""Of the entries in one answer."""
+"""Total size of the entries in one answer."""
 DELAY_SECONDS_MAX = (1 << 31) - 1
 
 

@@ -20,7 +20,7 @@ from wire.record import record
 from wire.run import EntryRun
 
 LENGTH_OFFSET = 24
-"""Of the ledger's length in an entry's header."""
+"""Offset of the ledger's length in an entry's header."""
 
 
 # -- what happened

@@ -85,7 +85,7 @@ class RecoveryDriver:
         self._fenced: dict[int, int | None] = {}
         """The last entry that each had then; None where that could not be read."""
         self._next_entry_id: int | None = None
-        """That the machine wants; None while it wants none."""
+        """Entry that the machine wants; None while it wants none."""
         self._ahead = ReadAhead(ledger_id, metadata, self._client, self._offer_found, self._entries_left)
 
     async def recover(self) -> RecoveredEnd:

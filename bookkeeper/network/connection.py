@@ -41,7 +41,7 @@ class NetworkConnection(Generic[L]):
         self._timeout, self._tls = timeout_seconds, tls
         self._loop = asyncio.get_running_loop()
         self.losses = 0
-        """How often it was lost."""
+        """Number of times that the connection was lost."""
         self._link: L | None = None
         self._connecting: asyncio.Future[L] | None = None
         self._queued: list[Add] = []

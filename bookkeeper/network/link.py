@@ -25,11 +25,11 @@ log = logging.getLogger(__name__)
 ENTRIES_UNANSWERED_MAX = 5000
 """Apache's bookie refuses adds when 10,000 wait for one of its threads (maxPendingAddRequestsPerThread)."""
 FRAME_BYTES_MAX = 64 * 1024 * 1024
-"""Of an answer; nothing is reserved for it before it comes."""
+"""Size of an answer at most; memory is not reserved before the answer comes."""
 TICK_SECONDS = 0.5
 LAST = -1
 AWAY = BookieCode.ETOOMANYREQUESTS
-"""Of a bookie that cannot be asked now. Not EIO: a reader takes that for the bookie's word that the entry is lost there."""
+"""Code for a bookie that cannot be asked now. Not EIO: a reader takes that for the bookie's word that it lost the entry."""
 
 
 class Add(NamedTuple):
@@ -39,7 +39,7 @@ class Add(NamedTuple):
     master_key: bytes
     recovery: bool
     is_deferred: bool
-    """It may be answered before it is on disk (DEFERRED_SYNC)."""
+    """The add may be answered before it is on disk (DEFERRED_SYNC)."""
     future: "asyncio.Future[None]"
 
 

@@ -28,10 +28,9 @@ from wire.run_parts import cut
 ADD_BYTES_MAX = 64 * 1024 * 1024
 READS_MAX = 64
 FIRST_ENTRY_BYTES = 64 * 1024
-"""How large entries of a ledger are thought to be before any was read: so many are asked for at once as the caller has room
-for."""
+"""Assumed size of an entry of a ledger before any was read; it decides how many entries the first read asks for."""
 LEDGERS_MAX = 1000
-"""So many ledgers' entries it is known of how large they are; at the bound the one that was read longest ago is forgotten."""
+"""Ledgers whose mean entry size is remembered; at the bound the one that was read longest ago is forgotten."""
 NO_LEDGER = -1
 
 
@@ -60,7 +59,7 @@ class NetworkBookie:
         self._turns = asyncio.Semaphore(READS_MAX)
         self._last_reads: dict[int, asyncio.Future[None]] = {}
         self._entry_bytes: OrderedDict[int, int] = OrderedDict()
-        """By ledger: one's small entries say nothing about another's."""
+        """Size of entries by ledger: small entries of one ledger say nothing about those of another."""
         self._add_bytes = 0
 
     # BookieClient

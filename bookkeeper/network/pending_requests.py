@@ -16,7 +16,7 @@ from wire.run import EntryMix, EntryRun
 from wire.run_parts import join
 
 ANSWER_BYTES = 28
-"""Of an answer to an add."""
+"""Size of the answer to an add."""
 T = TypeVar("T")
 
 
@@ -64,7 +64,7 @@ class PendingAdd(Generic[T]):
     owner: T
     code: int = 0
     parts: Awaited | None = None
-    """What of it is awaited, if some was answered by itself; else all is."""
+    """Entries that are still awaited, if some were answered by themselves; None: all are."""
 
     @property
     def awaited(self) -> Awaited:

@@ -37,7 +37,7 @@ class DiskWeights:
     def __init__(self, bookies: Mapping[str, BookieClient], interval_seconds: float, retry_seconds: float) -> None:
         self._bookies, self._interval, self._retry = bookies, interval_seconds, retry_seconds
         self._known: dict[str, tuple[float, int]] = {}
-        """When it was asked, and its free bytes."""
+        """Time of the last answer of each bookie, and its free bytes."""
         self._weights: Mapping[str, float] = {}
         self._least = 1.0
         self._task: asyncio.Task[None] | None = None

@@ -57,7 +57,7 @@ class RackData:
         self._store, self._default = store, default
         self._places: Mapping[str, str] = {}
         self.groups: Mapping[str, frozenset[str]] = {}
-        """Of bookies, by name; see `bookkeeper.placement.isolation`."""
+        """Bookies of each group, by name of the group; see `bookkeeper.placement.isolation`."""
         self._followed = FollowedTree(store, BOOKIES, self._refresh, "racks of bookies")
 
     def place_of(self, bookie: str) -> str:

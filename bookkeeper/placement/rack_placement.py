@@ -27,7 +27,7 @@ class Placement(Protocol):
 
 
 Weight = Callable[[str], float]
-"""How likely a bookie is chosen, beside others; more than 0."""
+"""Relative likelihood that a bookie is chosen; more than 0."""
 
 
 class AnyPlace:
@@ -54,7 +54,7 @@ class SpreadPlacement:
     """
 
     rule = "bookkeeperClientMinNumRacksPerWriteQuorum; places are in /bookies"
-    """What an operator may change, for the error."""
+    """Settings that an operator may change, for the text of an error."""
 
     def __init__(
         self,

@@ -21,9 +21,9 @@ from wire.run import EntryRun
 POLL_SECONDS_MAX = 5.0
 """After so long the metadata is read again: no bookie knows that a ledger was closed or has moved."""
 SLOW_SECONDS = 1.0
-"""So long all bookies are waited for; then one that has answered is enough."""
+"""Time for which all bookies are waited for; after it one answer is enough."""
 LOOK_AGAIN_SECONDS = 0.2
-"""Where no bookie can be waited for."""
+"""Pause before the next look where no bookie can be waited for."""
 NOTHING_CODES = frozenset({BookieCode.ENOENTRY, BookieCode.ENOLEDGER})
 ENTRY_BYTES_MAX = 1 << 20
 

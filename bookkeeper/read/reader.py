@@ -28,7 +28,7 @@ from wire.run import EntryRun
 
 ABSENT_CODES = frozenset({BookieCode.ENOENTRY, BookieCode.ENOLEDGER})
 LOST_CODES = frozenset({BookieCode.ENOENTRY, BookieCode.ENOLEDGER, BookieCode.EIO})
-"""Of a bookie that was asked: it does not have what it stored once. Any other says nothing about the entry."""
+"""Codes by which a bookie says that it does not have an entry that it once stored. Other codes say nothing about the entry."""
 
 _Ask: TypeAlias = Callable[[str], Coroutine[None, None, EntryRun]]
 
@@ -44,14 +44,14 @@ class ReadPolicy:
     """Order in which replicas are asked, and the delay before the next one."""
 
     sticky_index: int | None = None
-    """Where every bookie has every entry: the index that is asked first, so that one bookie reads ahead and the others need
+    """Index of the replica that is asked first, where every bookie has every entry: one bookie reads ahead and the others need
     not."""
     speculative_seconds: float = 0.0
     """After which the next replica is asked beside the one that has not answered; 0: never."""
     is_reordered: bool = False
     """Bookies in quarantine, read-only or away are asked last."""
     timeout_seconds: float = 0.0
-    """Of a read, however many replicas are asked meanwhile; 0: none."""
+    """Time limit of a read, however many replicas are asked meanwhile; 0: none."""
 
 
 class EntryReader:

@@ -15,10 +15,10 @@ from wire.run_parts import cut, join
 
 ENTRIES_MAX = 512
 FIRST_ENTRY_BYTES = 64 * 1024
-"""How large entries are thought to be before any was read."""
+"""Assumed size of an entry before any was read."""
 
 ReadStripe = Callable[[int, int, int], Awaitable[EntryRun]]
-"""From this entry on, at most so many, which one bookie has, and bytes; at least one. LedgerUnreadable."""
+"""Read of entries that one bookie has: first entry id, entries and bytes at most; returns at least one. LedgerUnreadable."""
 
 
 class StripedReads:

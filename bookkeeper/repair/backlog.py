@@ -40,7 +40,7 @@ class Backlog:
         self._failed_seconds_max, self._open_seconds = failed_seconds_max, open_seconds
         self._held: dict[int, Due] = {}
         self._failures: dict[int, int] = {}
-        """Of ledgers that failed last time, how often in a row; the oldest are forgotten at the bound."""
+        """Successive failures of each ledger whose last repair failed; the oldest are forgotten at the bound."""
 
     def __contains__(self, ledger_id: int) -> bool:
         return ledger_id in self._held

@@ -21,7 +21,7 @@ from ports.clock import Clock
 from ports.rng import Rng
 
 TIMEOUT_SECONDS = 10.0
-"""How long a bookie may leave a request without an answer."""
+"""Time that a bookie may leave a request without an answer."""
 QUARANTINE = QuarantineRule(errors_max=3, interval_seconds=60.0, quarantine_seconds=60.0)
 """A bookie that refuses copies is left alone for a while, as long as there are others."""
 

@@ -18,7 +18,7 @@ class RepairCounters:
     auditor_num_fragments_per_ledger: int = 0
     """Summed up."""
     auditor_num_ledgers_not_adhering_to_placement_policy: int = 0
-    """As of the last look at them."""
+    """Number at the last look, not a sum."""
     replication_worker_num_full_or_partial_ledgers_replicated: int = 0
     replication_worker_num_entries_read: int = 0
     replication_worker_num_bytes_read: int = 0

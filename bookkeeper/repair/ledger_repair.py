@@ -39,9 +39,9 @@ class State(Enum):
 
     WHOLE = "whole"
     GONE = "gone"
-    """It was deleted."""
+    """The ledger was deleted."""
     OPEN = "open"
-    """Its writer lacks a bookie, and may replace it; nothing else is to be done."""
+    """The ledger's writer lacks a bookie and may replace it; nothing else is to be done."""
     LACKING = "lacking"
     """Something could not be done; `reasons` say what."""
 

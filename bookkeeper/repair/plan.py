@@ -19,11 +19,11 @@ class Lack(Enum):
     """Why a copy does not count."""
 
     LOST = "lost"
-    """Its bookie has no session, or is to be left."""
+    """The copy's bookie has no session, or is being decommissioned."""
     LACKING = "lacking"
-    """Its bookie answered that it does not have an entry, or gave a damaged one."""
+    """The copy's bookie answered that it does not have an entry, or gave a damaged one."""
     SILENT = "silent"
-    """Its bookie has a session and does not answer."""
+    """The copy's bookie has a session and does not answer."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ class LedgerPlan:
 
 
 Findings = Mapping[tuple[int, int], Lack]
-"""By first entry of the fragment and index."""
+"""Lacking copies, by first entry of the fragment and index in the ensemble."""
 
 
 def asked_copies(metadata: LedgerMetadata, present: Collection[str]) -> list[tuple[Fragment, int]]:

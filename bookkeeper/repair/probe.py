@@ -20,7 +20,7 @@ PROBES_MAX = 128
 LACKING_CODES = frozenset(
     {BookieCode.ENOENTRY, BookieCode.ENOLEDGER, BookieCode.EIO, BookieCode.EUNKNOWNLEDGERSTATE},
 )
-"""Of a bookie that was asked: it does not have what it should have. Any other: it could not be asked."""
+"""Codes by which a bookie says that it does not have an entry that it should have. Other codes: it could not be asked."""
 
 
 class Probe:

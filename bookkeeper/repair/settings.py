@@ -16,7 +16,7 @@ class RepairSettings:
     auditor_periodic_placement_policy_check_interval: int = 0
     """Seconds between two counts of the segments whose copies share a rack though they need not."""
     auditor_ledger_verification_percentage: int = 0
-    """So many of a segment's entries are read at each bookie when a ledger is checked, beside the first and the last."""
+    """Percentage of a segment's entries that a check of a ledger reads at each bookie, beside the first and the last."""
     auditor_max_number_of_concurrent_open_ledger_operations: int = 500
     """Ledgers that are looked at side by side."""
     lost_bookie_recovery_delay: int = 0
@@ -35,7 +35,7 @@ class RepairSettings:
     store_system_time_as_ledger_underreplicated_mark_time: bool = True
     """A ledger that lacks copies is marked with the time since when it does."""
     min_num_racks_per_write_quorum: int = 2
-    """As of `bookkeeperClientMinNumRacksPerWriteQuorum`, for the bookies that take the copies."""
+    """Racks per write quorum, as `bookkeeperClientMinNumRacksPerWriteQuorum`, for the bookies that take the copies."""
     enforce_min_num_racks_per_write_quorum: bool = False
     """A copy is not made where that would leave an entry in fewer racks."""
 

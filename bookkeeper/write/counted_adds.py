@@ -21,7 +21,7 @@ from wire.kernels.rows import OUTSTANDING_ENTRIES_MAX as OUTSTANDING_ENTRIES_MAX
 from wire.kernels.rows import AddsRow
 
 NO_PIECE = -1
-"""Of a part that the tracker does not know."""
+"""Number of a part that the tracker does not know."""
 
 
 class Route(NamedTuple):

@@ -53,8 +53,9 @@ class Part(PartRow):
     __slots__ = ()
 
     adds: "CountedAdds"
-    """Whose append this is. `acked`, `piece`, `last_add_confirmed` and `length_before` are for it and for `together` alone: the
-    seats that have answered, as bits; the number by which the quorum tracker knows the append; and what the headers say."""
+    """Owner of this append. `acked`, `piece`, `last_add_confirmed` and `length_before` are for the owner and `together` alone:
+    the seats that have answered, as bits; the number by which the quorum tracker knows the append; and the values in the
+    headers."""
     mix: PartsBuffer
     owner: PartOwner
 

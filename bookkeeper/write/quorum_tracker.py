@@ -100,7 +100,7 @@ class QuorumTracker:
         self.failure: BookieCode | None = None
         self._quorum, self._delays_change = quorum, delays_change
         self._seats = list(range(quorum.ensemble_size))
-        """By index in the ensemble."""
+        """Seats by index in the ensemble."""
         self._indexes = {seat: seat for seat in self._seats}
         self._next_seat = quorum.ensemble_size
         self._everybody = tuple(self._seats)

@@ -18,7 +18,8 @@ from ports.network.tls import RenewedTls
 from ports.rng import Rng
 
 SETTINGS = (BookieServerSettings, BookieSecuritySettings, BookieWebSettings, RepairSettings)
-"""Of a bookie's server only where the metadata is, and whose name it goes by; its keys for TLS, as the bookies have them."""
+"""Classes of the settings. BookieServerSettings gives only the place of the metadata and the bookie's name; TLS uses the keys
+of bookies."""
 
 
 def owner_name(settings: BookieServerSettings) -> str:

@@ -97,7 +97,7 @@ class BookieServer:
         self.web_tls: RenewedTls | None = None
         self._web_cluster: WebCluster | None = None
         self.routes: BookieRoutes
-        """Of its HTTP, whether that is served or not."""
+        """Routes of the bookie's HTTP, whether that is served or not."""
         self.cluster_routes: ClusterRoutes | None = None
         self._local_reads: LocalReads | None = None
 

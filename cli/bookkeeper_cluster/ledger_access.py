@@ -28,7 +28,7 @@ from wire.run import EntryRun
 RUN_ENTRIES_MAX = 1000
 RUN_BYTES_MAX = 4 << 20
 ANSWER_SECONDS = 30.0
-"""How long a bookie may leave a request without an answer."""
+"""Time that a bookie may leave a request without an answer."""
 _ABSENT = (BookieCode.ENOENTRY, BookieCode.ENOLEDGER)
 
 

@@ -21,7 +21,7 @@ S = TypeVar("S")
 
 SESSION_SECONDS = 10.0
 ANSWER_SECONDS = 30.0
-"""How long ZooKeeper may take to answer; an operator waits for it."""
+"""Time that ZooKeeper may take to answer; an operator waits for it."""
 LEDGER_ID_FORMATS: dict[str, Callable[[int], str]] = {
     "long": str,
     "hex": lambda ledger_id: f"{ledger_id:x}",

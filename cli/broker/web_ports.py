@@ -27,7 +27,7 @@ class WebPorts:
     tls: socket.socket | None
     settings: ServerSettings
     app: Any = None
-    """What is served on both, once it is."""
+    """Application that both ports serve, once there is one."""
     _server: asyncio.Server | None = None
     _tls_server: TlsPort | None = None
 

@@ -10,7 +10,7 @@ from cli.client.topic import PARTITION, partitions_of, topics_of_namespace
 from cli.client_configuration import ClientConfiguration
 
 EVERY_SECONDS = 60.0
-"""As Apache's patternAutoDiscoveryPeriod."""
+"""Interval between two looks for topics; Apache's patternAutoDiscoveryPeriod."""
 _PARTITION = re.compile(rf"{PARTITION}\d+$")
 
 

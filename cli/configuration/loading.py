@@ -21,7 +21,7 @@ S = TypeVar("S")
 
 CONF = Path(__file__).resolve().parents[2] / "conf"
 STANDALONE_CONF = "standalone.conf"
-"""In CONF: what a standalone sets, under any file that it is given."""
+"""File in CONF with the settings of a standalone, which lie under any file that it is given."""
 PREFIX = "PULSAR_PREFIX_"
 
 

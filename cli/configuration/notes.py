@@ -63,7 +63,7 @@ _OWN_UNITS = {
     "managedLedgerMaxReadsInFlightPermitsAcquireQueueSize": "",
     "localScrubRateLimit": "per second",
 }
-"""Where the name of the key does not tell, or tells something else."""
+"""Units of keys whose names do not tell them, or tell something else."""
 _KINDS = {bool: "true or false", int: "a whole number", float: "a number", str: "text", tuple: "a list, separated by commas"}
 
 

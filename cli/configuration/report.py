@@ -139,9 +139,9 @@ class Explanation:
 
     key: str
     note: str
-    """What it does, where it takes effect."""
+    """Effect of the setting."""
     form: str
-    """What a value looks like, with its unit."""
+    """Form of a value, with its unit."""
     read_by: tuple[str, ...]
     default: str
     apache_default: str

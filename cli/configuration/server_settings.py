@@ -18,7 +18,7 @@ class ServerSettings:
     http_requests_limit_enabled: bool = False
     """Requests over HTTP beyond the next key are answered with 429, whatever they ask for."""
     http_requests_max_per_second: float = 100.0
-    """Of all clients together. What one second leaves may be used in the next one."""
+    """Limit for all clients together. Requests that one second leaves over may be used in the next one."""
 
     def __post_init__(self) -> None:
         for name, port in (("brokerServicePort", self.broker_service_port), ("webServicePort", self.web_service_port)):
@@ -42,7 +42,7 @@ class ClusterSettings:
     bookkeeper_metadata_service_uri: str = ""
     """Empty: /ledgers in metadataStoreUrl. Elsewhere is refused."""
     bookkeeper_client_timeout_in_seconds: int = 30
-    """How long a bookie may leave a request without an answer."""
+    """Time that a bookie may leave a request without an answer."""
 
     def __post_init__(self) -> None:
         if self.bookkeeper_client_timeout_in_seconds < 1:

@@ -22,7 +22,7 @@ TABLES: Mapping[str, Sequence[str]] = {
     BOOKIE: ("bookkeeper",),
     PROXY: ("proxy",),
 }
-"""Which tables judge the keys of which kind of process."""
+"""Tables that judge the keys of each kind of process."""
 _READERS = {"broker": "a broker", "bookkeeper": "a bookie", "proxy": "a proxy"}
 
 

@@ -19,7 +19,7 @@ from cli.devcluster.plan import ZOOKEEPER, DevclusterFailed, Plan
 READY_SECONDS_MAX = 120.0
 STOP_SECONDS_MAX = 30.0
 LAST_LINES_SECONDS_MAX = 2.0
-"""How long the end of its output may take after the process has ended: a grandchild may hold the pipe."""
+"""Time that the end of the output may take after the process has ended: a grandchild may hold the pipe."""
 _READ_BYTES = 64 * 1024
 _PR_SET_PDEATHSIG = 1
 
@@ -43,7 +43,7 @@ class Member:
         self._ready: asyncio.Future[None]
         self._is_end_asked = False
         self.pid = 0
-        """Of the server, which is not always the child: ZooKeeper has a launcher."""
+        """Process id of the server, which is not always the child: ZooKeeper has a launcher."""
         self.state = State.DOWN
 
     async def start(self) -> None:

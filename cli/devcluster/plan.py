@@ -15,9 +15,9 @@ ADDED = "bookies-added"
 ZOOKEEPER = "zookeeper"
 BOOKIE = "bookie-"
 MEMBERS_MAX = 90
-"""Of a kind: their addresses are next to each other."""
+"""Members of one kind: their addresses are next to each other."""
 SESSION_MS = 5000
-"""So long after a kill the others take over; ZooKeeper grants it from 2 ticks on."""
+"""Time after which others take over from a killed member; ZooKeeper grants sessions from 2 ticks on."""
 _BOOKIES_FROM, _ZOOKEEPER, _PROXY = 100, 201, 211
 
 

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 OK, WARN, FAIL, SKIPPED = "ok", "warn", "fail", "skipped"
 LEVELS = (FAIL, WARN, OK, SKIPPED)
 NAMED_MAX = 5
-"""Of the things that one finding names, so many; the number of all is told."""
+"""Things that one finding names; the finding also says how many there are."""
 
 
 class Verdict(NamedTuple):

@@ -58,7 +58,7 @@ class NewCluster:
     bundle_count: int = BUNDLES
     coordinator_count: int = COORDINATORS
     ledgers_servers: str = ""
-    """Of the ZooKeeper whose ledgers are used, without chroot; it is noted for Apache's functions, unless empty."""
+    """Servers of the ZooKeeper whose ledgers are used, without chroot; noted for Apache's functions, unless empty."""
     ledgers_path: str = LEDGERS
     """With chroot."""
     has_ledgers_elsewhere: bool = False

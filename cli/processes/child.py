@@ -23,9 +23,9 @@ class Child:
     def __init__(self, number: int) -> None:
         self.number = number
         self.ready: Mapping[str, Any] = {}
-        """What the process told when it was ready."""
+        """Facts that the process told when it was ready."""
         self.session: SessionKey | None = None
-        """Of the process with ZooKeeper; None: it told of none."""
+        """Session of the process with ZooKeeper; None: the process reported none."""
         self._process: asyncio.subprocess.Process | None = None
         self._waiting: signal.Signals | None = None
 

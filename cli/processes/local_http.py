@@ -11,9 +11,9 @@ from contextlib import suppress
 from typing import Any
 
 BYTES_MAX = 512 << 20
-"""Of one answer: some million series."""
+"""Size of one answer: some million series."""
 PATH_BYTES_MAX = 100
-"""What every system takes as the path of a socket."""
+"""Length that every system takes as the path of a socket."""
 
 
 class _Connection(http.client.HTTPConnection):

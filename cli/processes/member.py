@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("interpulse")
 
 ORPHAN_SECONDS_MAX = 30.0
-"""So long may a polite stop take where the supervisor is gone; then the process kills itself, whatever its loop does."""
+"""Time that a polite stop may take when the supervisor is gone; then the process kills itself, whatever its loop does."""
 GATHER_SECONDS_MAX = 30.0
 PIECE_BYTES = 256 * 1024
 METRICS_TYPE = "text/plain; version=0.0.4; charset=utf-8"

@@ -24,7 +24,7 @@ class Place:
     fronts: Mapping[str, int]
     """Sockets that are bound to the ports in front, by the key of the port."""
     directory: str
-    """Of the sockets on which metrics are told, which nobody else may look into."""
+    """Private directory of the sockets that serve metrics."""
 
     def text(self) -> str:
         return json.dumps(asdict(self), separators=(",", ":"))

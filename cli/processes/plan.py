@@ -49,7 +49,7 @@ class ProcessesPlan:
     settings: Mapping[int, tuple[str, ...]]
     fronts: tuple[Front, ...]
     urls: Mapping[str, str]
-    """In front, as the ready line says them."""
+    """URLs of the ports in front, for the ready line."""
 
 
 def checked_count(command: str, text: str) -> int:

@@ -25,7 +25,7 @@ class Bounds:
     lasting_seconds: float = 60.0
     """A process that served for so long did not fail to start: its next start is a first one."""
     failures_max: int = 10
-    """In succession; then the process is given up."""
+    """Failures in succession; then the process is given up."""
 
 
 class Phase(enum.Enum):
@@ -144,7 +144,7 @@ class Process:
     number: int
     phase: Phase = Phase.DOWN
     since: float = 0.0
-    """When it was started."""
+    """Time of the last start."""
     starts: int = 0
     failures: int = 0
     due: float | None = None

@@ -14,17 +14,19 @@ from typing import Protocol
 from .free_memory import give_back_when_things_end
 
 SWITCH_SECONDS = 0.0005
-"""How long a thread waits for the interpreter before it asks for it (Python's own: 5 ms). The loop's thread gives it up for an
+"""Time that a thread waits for the interpreter before it asks for it (Python's own: 5 ms). The loop's thread gives it up for an
 instant whenever it looks at its sockets: too short for another to wake up in, and the other's wait begins anew."""
 YOUNG_OBJECTS, YOUNG_RUNS = 10_000, 1
 """Objects made before the newest are looked at, and runs of that kind before all that outlived one are looked at. Such a run
 sees 30,000 objects at most; 70,000 took 20 to 27 ms, for which all waited. With 3000 new ones 100 busy topics cost more."""
 RUNS_BETWEEN_COUNTS = 50
-"""Where nobody counts what has ended. Counting what is set aside takes long too: a sixth of a second for a million objects."""
+"""Runs between two counts where ended things are not counted. A count of objects set aside is slow too: a sixth of a second for
+a million objects."""
 GROWTH, GROWTH_OBJECTS = 0.5, 250_000
 """All is looked at when there may be so much garbage, as a share of what was left the last time, and at least so many."""
 OBJECTS_OF_ONE = 100
-"""Of a topic or another thing that `ports.ends` counts, about: what of them is set aside goes by itself in part."""
+"""Approximate objects of a topic or another thing that `ports.ends` counts; a part of those set aside goes without the
+collector."""
 
 
 class CycleCollector(Protocol):

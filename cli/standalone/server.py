@@ -26,7 +26,7 @@ from ports.rng import Rng
 
 SETTINGS = (ServerSettings, BookieSettings, *BROKER_SETTINGS)
 BOOKIE_ID = "127.0.0.1:3181"
-"""What ledger metadata calls the one bookie: Apache's standalone has it there."""
+"""Name of the one bookie in ledger metadata: Apache's standalone has its bookie there."""
 
 
 class BookiesHere(dict[str, AnyBookie]):

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 POLL_SECONDS = 0.5
-"""Where the system does not tell that a process has ended (no pidfd)."""
+"""Interval of looks for the end of a process where the system does not report it (no pidfd)."""
 
 
 class NotEmpty(Exception):

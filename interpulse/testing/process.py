@@ -42,9 +42,9 @@ class Broker:
     """Addresses of a broker, and a namespace in it."""
 
     service_url: str
-    """For clients: pulsar://127.0.0.1:PORT."""
+    """URL for clients: pulsar://127.0.0.1:PORT."""
     admin_url: str
-    """For the admin REST and `pulsar-admin --admin-url`: http://127.0.0.1:PORT."""
+    """URL for the admin REST and `pulsar-admin --admin-url`: http://127.0.0.1:PORT."""
     process_id: int
     namespace: str = f"{TENANT}/default"
 

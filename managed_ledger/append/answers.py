@@ -8,7 +8,7 @@ from managed_ledger.errors import ManagedLedgerError
 from wire.run import EntryBatch, EntryRun
 
 Answer: TypeAlias = "asyncio.Future[EntryRun] | Part"
-"""Of a part, the part."""
+"""Answer to an append; a part is its own answer."""
 
 
 class Append(NamedTuple):

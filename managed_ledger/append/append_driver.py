@@ -35,7 +35,7 @@ from .rollover import RolloverLimits
 from .settling import settle
 
 WAITING_BYTES_MAX = 64 << 20
-"""At the bound the managed ledger fails: publishers are held back by their connections long before."""
+"""Bytes that wait at most. At the bound the managed ledger fails: publishers are held back by their connections long before."""
 FRUITLESS_LEDGERS_MAX = 3
 """Ledgers in a row that fail before they confirm anything; then appends are refused."""
 
@@ -93,7 +93,7 @@ class Appender(AppenderRow):
         self._age_timer: asyncio.TimerHandle | None = None
         self._idle_timer: asyncio.TimerHandle | None = None
         self._entries_seen = 0
-        """Of the open ledger, when the timer went off the last time."""
+        """Entries of the open ledger when the timer went off the last time."""
         self._is_idle = False
         self._is_ending = False
         self._refusal: ManagedLedgerError | None = None

@@ -18,7 +18,7 @@ class LedgerCreation:
         self._ledgers = ledgers
         self._deletion = deletion
         self.quorums = DEFAULT_QUORUMS
-        """Of the next ones."""
+        """Quorums of the next ledgers."""
 
     async def begin(self) -> LedgerWriter:
         """AppendRefused: bookies take none now, or the metadata has no room; nothing has changed. ManagedLedgerError."""

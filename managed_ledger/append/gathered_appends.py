@@ -15,7 +15,7 @@ from wire.run import EntryRun, batch_of
 from ..contract import ManagedLedger
 
 _ENTRIES_MAX = 1000
-"""Of one run."""
+"""Entries of one run at most."""
 
 
 class GatheredAppends:

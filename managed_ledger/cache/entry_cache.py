@@ -22,7 +22,7 @@ from wire.run_parts import cut, join
 from .reads_in_flight import ReadsInFlight
 
 AHEAD_SHARE = 0.5
-"""Of the cache, for what readers that catch up will ask for next."""
+"""Share of the cache for entries that catch-up readers will ask for next."""
 JOIN_BYTES_MAX = 64 << 10
 """Larger runs are handed out as they are: copying them costs more than another read."""
 
@@ -70,12 +70,12 @@ class EntryCache:
         self.bytes_max = bytes_max
         self.age_s_max = age_s_max
         self.in_flight = in_flight or ReadsInFlight(0, 0)
-        """What is on its way into memory; not part of `size_bytes` before it is in."""
+        """Reads on their way into memory; their bytes are not part of `size_bytes` before they arrive."""
         self.size_bytes = 0
         self.evictions = 0
         """Runs that went because of their age, or for want of room."""
         self.ahead_bytes = 0
-        """Of it: fetched for readers that catch up; with what is promised to them."""
+        """Bytes fetched ahead for catch-up readers, together with the bytes promised to them."""
         self._filled = filled
         self._bytes_kept_max = int(bytes_max * watermark)
         self._queue: deque[_Cached] = deque()

@@ -11,7 +11,7 @@ from wire.position import Position
 T = TypeVar("T")
 
 PIECES_MAX = 256
-"""At the bound the oldest is forgotten: that reader waits for its next piece."""
+"""Pieces that are remembered. At the bound the oldest is forgotten: its reader waits for its next piece."""
 
 
 class Pieces:
@@ -22,7 +22,7 @@ class Pieces:
     def __init__(self, age_s_max: float) -> None:
         self._pace_s_max = age_s_max / 2
         self._entered: dict[Position, float] = {}
-        """By the end of the piece that a reader is in: since when."""
+        """Times at which readers entered their piece, by the end of the piece."""
         self._ahead: dict[Position, Position] = {}
         """Fetched before anybody asked, and not entered yet: begin and end."""
 

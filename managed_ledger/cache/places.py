@@ -10,7 +10,7 @@ from bisect import bisect_left, bisect_right, insort
 from wire.position import Position
 
 PLACES_MAX = 256
-"""At the bound the place farthest behind is forgotten."""
+"""Places that are remembered. At the bound the place farthest behind is forgotten."""
 
 
 class _Place:

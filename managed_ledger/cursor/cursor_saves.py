@@ -20,7 +20,7 @@ from wire.position import Position
 from wire.run import EntryRun, batch_of
 
 GRID_SECONDS = 0.05
-"""What is due later waits for the end of such a step, so that cursors that change now and then meet."""
+"""Step of time to which later saves are rounded, so that cursors that change now and then are stored together."""
 AT_ONCE_MAX = 128
 """Cursors that are stored in one turn of the loop: a few milliseconds."""
 

@@ -70,7 +70,7 @@ class CursorStore:
         self._ledger_id = NO_LEDGER
         self._writer: LedgerWriter | None = None
         self._is_in_node = False
-        """For want of bookies that take entries."""
+        """The state is in the node because not enough bookies take entries."""
         self._source: LedgerReader | LedgerWriter | None = None
         """The ledger that the node names, for reading."""
         self._opened_at = 0.0

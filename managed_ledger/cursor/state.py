@@ -28,11 +28,11 @@ from .holes.bitmaps import WORD_MASK, from_words, range_count, ranges, to_words
 
 NO_LEDGER = -1
 HOLES_BYTES_MAX = 4 << 20
-"""Of the holes in one entry; an entry may have 5 MB."""
+"""Size of the holes in one entry at most; an entry may have 5 MB."""
 _RANGE_BYTES = 24
 """About one MessageRange, encoded."""
 RANGES_IN_ENTRY_MAX = HOLES_BYTES_MAX // _RANGE_BYTES
-"""So many ranges always fit an entry."""
+"""Number of ranges that always fits an entry."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from wire.kernels.rows import SequenceRow, SpanRow
 from wire.position import Position
 
 NOWHERE = Position(-1, -1)
-"""Where a managed ledger that never had a ledger ends."""
+"""End of a managed ledger that never had a ledger."""
 
 
 class LedgerSpan(SpanRow):

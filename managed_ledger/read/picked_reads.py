@@ -17,16 +17,17 @@ from wire.position import Position
 from wire.run import EntryRun
 
 GAP_BYTES = 16 << 10
-"""So far apart, two entries are still fetched together."""
+"""Distance up to which two entries are still fetched together."""
 FETCHED_OVER_PICKED = 4
-"""So many times the bytes asked for may be fetched for what lies between; large entries may be where the mean is small."""
+"""Multiple of the bytes asked for that may be fetched with the entries between; these may be larger than the mean."""
 FETCHES_MAX = 16
-"""At a time, for one pick."""
+"""Concurrent fetches of one pick."""
 
 Fetch = Callable[[Position, int], Awaitable[EntryRun | Position]]
 """The entries from a position on, at least one, at most so many; or where to go on, when it cannot be read and is skipped."""
 FetchAll = Callable[[Sequence[Position], int], Awaitable[Sequence[EntryRun]]]
-"""Of these entries, within about so many bytes, those that can be had in one go, a run each; nothing is said of the others."""
+"""Fetch of those among the given entries that one turn can read, within about the given bytes, a run each; the others are left
+out."""
 
 
 class Group(NamedTuple):

@@ -41,7 +41,7 @@ from .picked_reads import pick
 PIECE_BYTES = 2 << 20
 PIECE_ENTRIES = 1 << 16
 _GONE = Position(-1, -1)
-"""Where to go on in a ledger that is trimmed: nowhere."""
+"""Answer for a ledger that is trimmed: no position to go on at."""
 
 
 class LedgerReads:
@@ -68,7 +68,7 @@ class LedgerReads:
         self._fetches: dict[Position, asyncio.Task[EntryRun]] = {}
         self._places = ReadingPlaces()
         self._kept_from: dict[object, Position] = {}
-        """By reader: the first entry that it will ask for again."""
+        """First entry that each reader will ask for again."""
         self._pieces = Pieces(cache.shared.age_s_max)
         self.lost = LostEntries(name, lost)
 

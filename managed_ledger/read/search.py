@@ -9,7 +9,7 @@ from wire.run import EntryRun
 from ..ledgers.sequence import LedgerSequence
 
 LOST_ENTRIES_MAX = 100
-"""So many are looked past for the last one that can be read, then there is none."""
+"""Lost entries that are passed over in the search for the last readable one; beyond them there is none."""
 
 Read = Callable[[Position, int, int], Awaitable[EntryRun | None]]
 

@@ -29,7 +29,7 @@ Beliefs = dict[str, bool]
 PARENT = -1
 """The operation of a step that only makes a parent."""
 _STEP_BYTES = 64
-"""What a step takes beside path and value, generously: header, flags, version and the open ACL."""
+"""Generous estimate of a step's bytes beside path and value: header, flags, version and the open ACL."""
 
 
 @dataclass(slots=True)

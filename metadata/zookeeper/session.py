@@ -13,7 +13,7 @@ from typing import assert_never
 from metadata.sessions import SessionEvent
 
 SILENCE_MAX = 5 / 6
-"""Of the session's time; the rest is for the holders of ephemeral nodes to stop."""
+"""Share of the session's time; the rest is for the holders of ephemeral nodes to stop."""
 
 
 class State(Enum):

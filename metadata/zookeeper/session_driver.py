@@ -29,7 +29,7 @@ from ports.logs import line
 _log = logging.getLogger(__name__)
 
 TICKS_PER_TIMEOUT = 12
-"""How often silence is measured: noticed a twelfth late, it still leaves its listeners half of what the machine meant to."""
+"""Measurements of silence per timeout: noticed a twelfth late, silence still leaves listeners half of the intended time."""
 
 
 class _Events:

@@ -12,7 +12,7 @@ class ZooKeeperSettings:
     metadata_store_session_timeout_millis: int = 10000
     """After as long without a word the broker has lost what it owns; ZooKeeper rounds it up to a tick. (Apache: 30000.)"""
     metadata_store_operation_timeout_seconds: int = 30
-    """How long one operation on the metadata may take before it fails."""
+    """Time that one operation on the metadata may take before it fails."""
 
     def __post_init__(self) -> None:
         if self.metadata_store_session_timeout_millis < 1000:

@@ -44,7 +44,7 @@ class Mirror:
         self._names: dict[str, dict[str, None]] = {}
         self._walks: dict[str, Walk] = {}
         self._roots: dict[str, bool] = {}
-        """What is watched; true of those that were walked to the end once."""
+        """Watched roots; True for those that were walked to the end once."""
         self._loose: dict[str, None] = {}
         """Paths that a read or an event showed before any walk came to them; a walk that ends without has missed them."""
 

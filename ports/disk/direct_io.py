@@ -14,14 +14,14 @@ from collections.abc import Iterator, Sequence
 from ports.disk.disk import DIRECT_ALIGNMENT, Buffer
 
 ROOM_BYTES = 1 << 20
-"""Of the memory that writes and small reads go through."""
+"""Size of the memory that writes and small reads go through."""
 COPIED_BYTES_MAX = 1 << 16
 """A read up to so long is copied, so that a few bytes never keep a large piece alive."""
 NEAR_BYTES, TOGETHER_BYTES_MAX = 16 << 10, 256 << 10
 """Reads no further from each other than that are one, up to so much in all."""
 KEPT_PIECES_MAX = 4
 UNSUPPORTED = (errno.EINVAL, errno.EOPNOTSUPP)
-"""What opening says where the file system cannot do it."""
+"""Errors of an open where the file system lacks direct I/O."""
 
 
 class DirectMemory:

@@ -15,7 +15,7 @@ __all__ = ["DIRECT_ALIGNMENT", "Buffer", "Disk", "DiskUsage", "File"]
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 DIRECT_ALIGNMENT = 4096
-"""Of places and sizes of writes to a file that was opened with `direct`."""
+"""Alignment of places and sizes of writes to a file that was opened with `direct`."""
 
 
 class File(Protocol):

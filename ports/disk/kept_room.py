@@ -12,7 +12,7 @@ from ports.disk.disk import Disk
 from ports.logs import line
 
 NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
-"""What a disk says that is full."""
+"""Errors of a full disk."""
 SHARE = 64
 """The disk holds this many times what is kept, at least."""
 BYTES_MAX = 16 << 20

@@ -23,7 +23,7 @@ from ports.loop.promise import Promise
 T = TypeVar("T")
 
 BUFFERS_MAX = os.sysconf("SC_IOV_MAX")
-"""How many buffers one pwritev takes."""
+"""Buffers that one pwritev takes."""
 DIRECTORY_LANE = ""
 
 

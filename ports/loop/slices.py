@@ -16,7 +16,7 @@ from typing import TypeVar
 T = TypeVar("T")
 
 SLICE = 50
-"""Of things that take up to 100 us each: 5 ms, and a pause for each that costs a few us."""
+"""Number of things in a slice. Each takes up to 100 us, so a slice takes 5 ms, and a pause between two a few us."""
 
 
 class _Slices(AsyncIterator[T]):

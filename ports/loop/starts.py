@@ -10,7 +10,7 @@ import asyncio
 from collections import deque
 
 STARTS_PER_TURN = 4
-"""At half a millisecond to two each until the work first waits: a few milliseconds."""
+"""Works that begin in a turn. Each takes half a millisecond to two until it first waits: a few milliseconds together."""
 UNDER_WAY_MAX = 500
 """Each holds what it works on, tens of kilobytes for a topic that is being loaded."""
 WAITING_MAX = 2000
@@ -31,9 +31,9 @@ class Starts:
         self._under_way_max, self._waiting_max = under_way_max, waiting_max
         self._under_way: dict[int, int] = {}
         self._waiting: dict[int, deque[asyncio.Future[None]]] = {}
-        """By party that has room for another, the next one first. None of the deques is empty, here and below."""
+        """Waiters of each party that has room for another work; the next party first. No deque is empty, here and below."""
         self._held: dict[int, deque[asyncio.Future[None]]] = {}
-        """By party that has none."""
+        """Waiters of each party that has no room."""
         self._is_turn_begun = False
 
     def under_way(self, party: int) -> int:

@@ -14,7 +14,7 @@ from math import frexp
 STEPS = 16
 """Buckets for each doubling."""
 OCTAVES = 34
-"""From a microsecond to four hours; what is beyond is in the last."""
+"""Octaves from a microsecond to four hours; longer times are in the last."""
 BUCKETS = STEPS * OCTAVES
 WINDOW_SECONDS = 60.0
 """Apache's prometheusStatsLatencyRolloverSeconds."""
@@ -46,7 +46,7 @@ class Latencies:
         self._now = array("Q", bytes(8 * BUCKETS))
         self._before = array("Q", bytes(8 * BUCKETS))
         self._recorded: list[tuple[float, int]] = []
-        """And not counted yet."""
+        """Records that are not counted yet."""
 
     @property
     def count(self) -> int:

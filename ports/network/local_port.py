@@ -14,7 +14,7 @@ BACKLOG = 64
 CONNECTIONS_MAX = 256
 """A connection beyond them is closed at once."""
 PAUSE_SECONDS = 1.0
-"""Of accepting, where that fails."""
+"""Pause of accepting after a failure."""
 FILES_MAX = 128
 """Handed over by one connection, and by one answer; the system's bound for one message is 253."""
 

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from ports.loop.turn import turn_of
 
 FLUSH_BYTES = 128 * 1024
-"""So much is handed to the transport at once, so that its back-pressure is felt in the middle of a large delivery."""
+"""Bytes handed to the transport at once, so that its back-pressure is felt in the middle of a large delivery."""
 HIGH_WATER_BYTES = 1024 * 1024
 LOW_WATER_BYTES = 256 * 1024
 BLOCKED_ANSWER_BYTES_MAX = 8 * 1024 * 1024

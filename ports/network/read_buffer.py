@@ -18,9 +18,9 @@ class SharedRoom:
     def __init__(self) -> None:
         self.view = memoryview(bytearray(KEPT_BYTES_MAX + READ_BYTES))
         self.whole = self.view[:READ_BYTES]
-        """For a connection that has kept nothing, as nearly all have."""
+        """Room for a connection that has kept nothing, as nearly all have."""
         self.reader: ReadBuffer | None = None
-        """Who was given the room last: nobody else may report bytes in it."""
+        """Buffer that was given the room last: only this one may report bytes in it."""
 
 
 class ReadBuffer:
@@ -34,7 +34,7 @@ class ReadBuffer:
         self._kept = b""
         self._own: memoryview | None = None
         self._start = self._end = 0
-        """Of the bytes in the buffer; it begins at 0 but for a buffer that is held."""
+        """Begin and end of the bytes in the buffer; the begin is 0, except while a buffer is held."""
 
     @property
     def kept_bytes(self) -> int:

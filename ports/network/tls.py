@@ -41,15 +41,15 @@ class TlsFiles:
     key_password: TlsFile | None = None
     trust: TlsFile | None = None
     protocols: tuple[str, ...] = ()
-    """Of PROTOCOLS; empty: all of them."""
+    """Names among PROTOCOLS; empty: all of them."""
     checks_host: bool = False
-    """Of a client: the other side's certificate must be of the host that was connected to."""
+    """On a client: the other side's certificate must be of the host that was connected to."""
     ciphers: str = ""
-    """For TLSv1.2, as OpenSSL lists them; empty: its own choice."""
+    """Ciphers for TLSv1.2, as OpenSSL lists them; empty: OpenSSL's own choice."""
     demands_certificate: bool = True
-    """Of a server with `trust`: who shows no certificate is not let in. False: one that is shown is checked all the same."""
+    """A server with `trust` refuses peers without a certificate. False: a certificate is checked only if the peer shows one."""
     trusts_everybody: bool = False
-    """Of a client: the other side may be anybody."""
+    """A client accepts any other side."""
 
     def all(self) -> tuple[TlsFile, ...]:
         return tuple(file for file in (self.certificate, self.key, self.key_password, self.trust) if file is not None)

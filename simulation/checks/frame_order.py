@@ -41,7 +41,7 @@ ANSWERS: Mapping[int, tuple[int, ...]] = {
     _B.END_TXN_ON_PARTITION: (_B.END_TXN_ON_PARTITION_RESPONSE, _B.ERROR),
     _B.END_TXN_ON_SUBSCRIPTION: (_B.END_TXN_ON_SUBSCRIPTION_RESPONSE, _B.ERROR),
 }
-"""By request: the one frame that answers it is of one of these types."""
+"""Types of the one frame that answers each request."""
 _OF_CONSUMERS = (_B.MESSAGE, _B.ACTIVE_CONSUMER_CHANGE, _B.REACHED_END_OF_TOPIC, _B.CLOSE_CONSUMER)
 _OF_PRODUCERS = (_B.SEND_RECEIPT, _B.SEND_ERROR, _B.CLOSE_PRODUCER)
 _ANSWERS = frozenset(kind for kinds in ANSWERS.values() for kind in kinds)

@@ -246,7 +246,7 @@ ConsumerEvent: TypeAlias = (
     | LastMessageReported
     | ActiveNotified
 )
-"""What concerns one consumer's session."""
+"""Events that concern one consumer's session."""
 
 Event: TypeAlias = (
     ConsumerEvent

@@ -16,7 +16,7 @@ from simulation.world.steps import uncounted
 ALLOWED = 12
 """More of one class, or in one kind of container."""
 ALLOWED_OF_STORAGE = 100
-"""What is kept for a while: in caches by their bounds, of each ledger until it is deleted or flushed."""
+"""Objects that storage keeps for a while: in caches by their bounds, of each ledger until it is deleted or flushed."""
 STORAGE = (
     "bookie.",
     "bookkeeper.",

@@ -20,7 +20,7 @@ class Publishes:
         self.acknowledged: dict[MessageId, MessageKey] = {}
         self.first_sent: dict[MessageKey, float] = {}
         self.places: dict[MessageId, MessageKey] = {}
-        """As receipts and readers say."""
+        """Messages by id, from receipts and readers."""
         self.repeated: set[MessageKey] = set()
         """Messages whose receipt said that they were stored before, where deduplication is on."""
         self._sent: dict[MessageKey, Message] = {}

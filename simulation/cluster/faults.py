@@ -28,7 +28,7 @@ from simulation.world.transport import Mark
 
 TEND_SECONDS = 0.1
 LEFT_BYTES = (0, 0, 4096, 100_000)
-"""Of a disk that others fill."""
+"""Free bytes that are left on a disk that others fill."""
 ALONE_SECONDS_MAX = 0.9
 """Less than a broker waits for a bookie before it looks for another."""
 MOMENTS = (
@@ -42,7 +42,7 @@ MOMENTS = (
 )
 """First words of trace lines at which a machine may end: in the middle of what happens then."""
 REFUSALS = (BrokerError, MetadataError, CannotSplit, BundleReplaced)
-"""What an operator may be told."""
+"""Errors that an operator may get."""
 
 
 @dataclass(frozen=True, slots=True)

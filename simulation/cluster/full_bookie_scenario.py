@@ -17,7 +17,7 @@ from simulation.world.rng import stream
 
 FULL_SECONDS = (0.5, 2.5, 3.5)
 LOOK_MS = ("1000", "10000")
-"""How often bookies look at their disks; else they learn of it as a write fails."""
+"""Intervals at which bookies look at their disks; a failed write tells them earlier."""
 
 
 def draw_full_bookie_plan(seed: int) -> ClusterPlan:

@@ -40,14 +40,14 @@ from simulation.world.rng import stream
 S = TypeVar("S")
 BROKER_PORT, WEB_PORT, BOOKIE_PORT = 6650, 8080, 3181
 SESSION_SECONDS = 2.0
-"""Of brokers and bookies: after as long without a word what they own is anybody's."""
+"""Session of brokers and bookies: after as long a silence others may take what they own."""
 METADATA_SECONDS_MAX = 6.0
-"""That an operation on the metadata may take."""
+"""Longest time of an operation on the metadata."""
 DISK_BYTES = 4 << 30
 """Enough for the settings to stay as they are (`bookie.disk_space.disk_watch`), and others can fill it."""
 ASKED = "asked by an operator"
 LET_GO_SECONDS = 25.0
-"""In which a process that stops has ended all that it had begun: requests outlive their connections, lookups wait for 20 s."""
+"""Time in which a stopping process ends all that it had begun: requests outlive their connections, lookups wait for 20 s."""
 OnOpened = Callable[[str, float, ManagedLedger], Callable[[], None]]
 """Told of a life, when it began to open, and what it has opened; what it returns is called at each confirmed append."""
 
@@ -117,7 +117,7 @@ class Machine:
         self.host = host
         self.process = SimProcess(loop, network, host, disk, self._main)
         self.back_at = 0.0
-        """Not before that it is started again."""
+        """Earliest time at which the machine is started again."""
         self.lives = self.refused_starts = 0
         self._loop, self._zookeeper, self._clock = loop, zookeeper, SimClock(loop)
         self._stop_asked = asyncio.Event()

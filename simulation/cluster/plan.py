@@ -16,7 +16,7 @@ from simulation.drawn_settings import BOOKIE, BROKER, CLUSTER, draw, draw_some, 
 from simulation.world.rng import stream
 
 WORK_SECONDS = 4.0
-"""In which producers work and faults begin."""
+"""Time in which producers work and faults begin."""
 QUIET_SETTINGS: Mapping[str, str] = {
     "clusterName": "sim",
     "keepAliveIntervalSeconds": "2",
@@ -81,7 +81,7 @@ WEIGHTS: Mapping[Kind, int] = {
     Kind.HALF_RESET: 3,
 }
 ONE_COPY_CHANCE = 0.1
-"""Of `LEAVE_ONE_COPY`, which is not among those."""
+"""Chance of `LEAVE_ONE_COPY`, which is not among those."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,7 @@ class ClusterPlan:
     """Each topic has a subscription without consumers until the end: nothing is trimmed then."""
     faults: tuple[ClusterFault, ...]
     ends: tuple[str, ...]
-    """How brokers end before the last look, one word for each: "kill", "stop" or "stay"."""
+    """End of each broker before the last look: "kill", "stop" or "stay"."""
 
 
 def draw_cluster_plan(seed: int) -> ClusterPlan:

@@ -39,7 +39,7 @@ class State:
     is_nacked: bool = False
     ack_sent: bool = False
     stored: float | None = None
-    """When it was answered that the acknowledgement is."""
+    """Time of the answer that the acknowledgement is stored."""
 
 
 class ClusterSubscription:
@@ -55,7 +55,7 @@ class ClusterSubscription:
         self._publishes = publishes
         self._last_first: dict[str, MessageId] = {}
         self._furthest = BEFORE_ALL
-        """What was acknowledged cumulatively."""
+        """Last message of the cumulative acknowledgements."""
         self._drain_since: float | None = None
 
     # What happens

@@ -24,7 +24,7 @@ class Opening:
     entries: dict[int, int]
     has_confirmed: bool = False
     lacks: tuple[Position, str] | None = None
-    """What somebody before confirmed later, and who."""
+    """Position that an earlier life confirmed later, and the name of that life."""
 
     def has(self, position: Position) -> bool:
         return position.entry_id < self.entries.get(position.ledger_id, 0)

@@ -17,7 +17,7 @@ class SectorFile:
     def __init__(self) -> None:
         self.size = 0
         self.reserved_bytes = 0
-        """From the beginning of the file on, whether written or not."""
+        """Bytes reserved from the beginning of the file on, whether written or not."""
         self._sectors: dict[int, bytes] = {}
         self._undo: dict[int, bytes] = {}
         self._lost: dict[int, bytes] = {}

@@ -15,7 +15,7 @@ from wire.position import Position
 BATCH = 3
 WHOLE = (1 << BATCH) - 1
 Parts = dict[Position, int]
-"""Which messages of an entry, as bits (1: acknowledged)."""
+"""Messages of each entry as bits (1: acknowledged)."""
 
 
 @dataclass(slots=True)

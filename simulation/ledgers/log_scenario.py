@@ -44,7 +44,7 @@ CURSORS = ("a", "b")
 COMMIT = "commit"
 """First word of the trace lines of metadata changes."""
 WRITES = (COMMIT, "write", "sync", "name")
-"""How the trace lines of writes begin."""
+"""First words of the trace lines of writes."""
 STEPS_MAX = 60
 RUN_SECONDS_MAX = 120.0
 READ_BYTES_MAX = 1 << 20

@@ -30,7 +30,7 @@ class Bounds:
     entries: int
     recoverers: int
     given_up_max: int = 0
-    """So often the writer gives up a bookie: a time-out, or a connection that is lost."""
+    """Times that the writer may give up a bookie: a time-out, or a lost connection."""
     damaged: int | None = None
     """The bookie that can read nothing of what it has."""
     bugs: frozenset[str] = frozenset()
@@ -105,8 +105,8 @@ class Writer:
 
 
 Request = tuple[object, ...]
-"""What is under way: ("fence", bookie), ("read", bookie, entry id, fence first), ("add", bookie, piece, seat, first, count),
-("close", last, length). Bookies as indexes in the ensemble."""
+"""Request under way: ("fence", bookie), ("read", bookie, entry id, fence first), ("add", bookie, piece, seat, first, count),
+("close", last, length). Bookies are indexes in the ensemble."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ class WatchedBookie(Bookie):
     name = ""
     checker: QuorumChecker
     frames: tuple[JournalMark, JournalMark] = (JournalMark(), JournalMark())
-    """Where the journal ended before the last frame that was answered, and after it."""
+    """End of the journal before the last frame that was answered, and after it."""
 
     def add(self, run: EntryRun, master_key: bytes, *, recovery: bool = False) -> "asyncio.Future[None]":
         was_fenced = self.name in self.checker.fenced and not recovery
@@ -99,7 +99,7 @@ class BookieMachine:
         self._loop, self._seed, self._settings, self._checker = loop, seed, settings, checker
         self._lives = 0
         self._has_started = False
-        """Its cookie is known to the cluster."""
+        """The cluster knows the bookie's cookie."""
         self._is_serving = False
         self._stop_asked = asyncio.Event()
 

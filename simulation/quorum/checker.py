@@ -29,7 +29,7 @@ class _Entry:
     """State of one entry id."""
 
     stored: bytes = b""
-    """As bookies have it, header and digest included; empty: none has."""
+    """Bytes that bookies have, header and digest included; empty: no bookie has any."""
     copies: dict[str, None] = field(default_factory=dict)
     """Bookies that answered an add of it."""
     written: dict[str, None] = field(default_factory=dict)
@@ -198,4 +198,4 @@ class QuorumChecker:
 
 
 HEADER_BYTES = 36
-"""Of an entry, CRC32C digest included: the ledgers' only digest here."""
+"""Header of an entry, CRC32C digest included: the ledgers' only digest here."""

@@ -34,7 +34,7 @@ RETRY_SECONDS = 0.3
 SLEEP_SECONDS_MAX = 0.6
 READ_BYTES_MAX = 1 << 20
 READ_ENTRIES = (1, 3, 3, 20)
-"""How many a client asks of a bookie at once."""
+"""Entries that a client asks of a bookie at once; one of these numbers is drawn."""
 
 
 @dataclass(slots=True)
@@ -44,7 +44,7 @@ class MetadataWay:
     rng: random.Random
     answer_seconds: float = 0.001
     lost_answers: float = 0.0
-    """How likely an answer is lost."""
+    """Probability that an answer is lost."""
     is_cut: bool = False
 
     def delay(self) -> float:
@@ -113,7 +113,7 @@ class World:
     takes_parts: bool = False
     """The writer appends parts among its runs."""
     run_at: int = 0
-    """Which of its appends is a run in any case, and all after it are parts; 0: none."""
+    """Number of the append that is a run in any case, and all after it are parts; 0: none."""
     ledger_id: int = -1
     has_ledger: asyncio.Event = field(default_factory=asyncio.Event)
     appending: int = 0
@@ -121,9 +121,9 @@ class World:
     has_written: bool = False
     """All that the writer had to append is appended."""
     writer_rests: asyncio.Event = field(default_factory=asyncio.Event)
-    """And answered."""
+    """Set when all that the writer had to append is answered."""
     moments: dict[int, list[tuple[float, Callable[[], object]]]] = field(default_factory=dict)
-    """What happens so many seconds after an append, by its number."""
+    """Callbacks by number of the append; each is called so many seconds after it."""
 
     def count(self, event: str) -> None:
         self.events[event] = self.events.get(event, 0) + 1

@@ -30,7 +30,7 @@ DROPPED_SECONDS = 0.000_1
 """A bookie has dropped a connection by then."""
 DOWN_SECONDS = (0.01, 0.3, 1.0)
 ROT = ((".log", 6), (".index", 2), (".ledgers", 1), ("checkpoint", 1), (".journal", 2))
-"""Where bits rot, and how often."""
+"""Endings of the files in which bits rot, and their weights."""
 
 
 class QuorumFaults:

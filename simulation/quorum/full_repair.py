@@ -29,7 +29,7 @@ from simulation.world.rng import stream
 DISK_BYTES = 4 << 30
 LEFT_BYTES = (0, 4096, 100_000, 1_000_000)
 NEEDED_BYTES = (0, 50_000, None)
-"""That must be free for a recovery's adds, as those of a repair are, when the disk is full."""
+"""Bytes that must be free for a recovery's adds, as those of a repair are, when the disk is full."""
 CHECK_MS = (100, 500)
 FULL_SECONDS = (2.0, 6.0, 20.0)
 LOOK_SECONDS = 0.02

@@ -18,7 +18,7 @@ NEAR, NEVER = 0.000_1, 10.0
 DISTANCES = (0.000_05, 0.000_3, 0.000_3, 0.003, 0.02)
 """Seconds for a packet in one direction, at least: what one client has done another may not see for long."""
 FAULTS_SECONDS = (0.05, 0.2, 1.3)
-"""In which all faults begin."""
+"""Times in which all faults begin; one of them is drawn."""
 
 
 class KilobytesForMegabytes(int):
@@ -53,34 +53,34 @@ class QuorumPlan:
     bookies: int
     settings: BookieSettings
     rotting: tuple[int, ...]
-    """Where bits may rot; with the liar fewer than an ack quorum."""
+    """Bookies on which bits may rot; together with the liar fewer than an ack quorum."""
     liar: int | None
     """A bookie whose disk says that it has synced and has not."""
     entries: int
     pause_seconds: float
     """Between two appends, if any."""
     ending: str
-    """Of the writer: "close", "hang", or "sleep" and then append again."""
+    """End of the writer: "close", "hang", or "sleep" and then append again."""
     recovering: tuple[Recovering, ...]
     distances: Mapping[tuple[str, str], float]
     ends: tuple[tuple[Moment, int], ...]
-    """When bookies end, besides the faults."""
+    """Ends of bookies, besides the faults."""
     rots: Moment | None = None
-    """When the last entries of the rotting ones do."""
+    """Moment at which the last entries of the rotting bookies rot."""
     loses: Moment | None = None
-    """When a bookie loses what is in `lost_directories`; of the budget too."""
+    """Moment at which the loser, a bookie of the budget too, loses the contents of `lost_directories`."""
     loser: int | None = None
     lost_directories: tuple[str, ...] = ()
     leaves: Moment | None = None
-    """When the loser is gone for good, and somebody repairs."""
+    """Moment at which the loser is gone for good, and a client repairs."""
     repairer_dies: Moment | None = None
-    """And comes back."""
+    """Moment at which the repairer dies and is started again."""
     run_at: int = 0
-    """Of a writer of parts: which append is a run in any case, all after it are parts; from it on the laggard gets nothing. 0:
-    none."""
+    """Append of a writer of parts that is a run in any case; all after it are parts, and the laggard gets nothing from it on.
+    0: none."""
     laggard: int = 0
     metadata_seconds: float = 0.001
-    """That the writer's metadata store takes."""
+    """Time that an operation of the writer's metadata store takes."""
     faults: int = 0
     faults_seconds: float = FAULTS_SECONDS[-1]
 

@@ -39,17 +39,17 @@ from simulation.world.trace import Trace
 WORK_SECONDS = 1.5
 START_SECONDS = 0.1
 LATEST_SECONDS = 0.9
-"""When clients begin to recover, whatever the writer has done."""
+"""Latest time at which clients begin to recover, whatever the writer has done."""
 RUN_SECONDS_MAX = 60.0
 OPEN_ATTEMPTS = 8
 REPAIR_LOOKS, REPAIR_LOOK_SECONDS = 200, 0.25
 JUDGE = "judge"
 PARTS_EVERY = 4
-"""Of so many seeds the writer of one appends parts among its runs."""
+"""One seed in so many has a writer that appends parts among its runs."""
 LATE_OF, LATE_ONES = 16, (11, 15)
-"""Of so many seeds these, of such writers, have the race that is made for that."""
+"""Seeds with these remainders, modulo the first number, run the race that is made for writers of parts."""
 READ_AHEAD_ENTRIES = 4
-"""At once: a recovery has more than one window, and asks for little that is not there."""
+"""Entries read ahead at once: a recovery has more than one window, and asks for few entries that are not there."""
 
 
 class QuorumScenario:

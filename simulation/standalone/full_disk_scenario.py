@@ -28,7 +28,7 @@ ERRORS = frozenset({FaultKind.DISK_ERROR, FaultKind.FULL_DISK})
 DISK_BYTES = (16 << 20, 32 << 20, 64 << 20)
 PAYLOAD_BYTES_MAX = (2000, 8000)
 JOURNAL: Mapping[str, str] = {"journalMaxSizeMB": "1", "journalPreAllocSizeMB": "1"}
-"""So that a run begins several files."""
+"""Settings with which a run begins several files."""
 LEFT_BYTES = (0, 0, 4096, 100_000, 500_000)
 FULL_SECONDS = (0.05, 1.0, 4.0)
 

@@ -12,7 +12,7 @@ from simulation.drawn_settings import SINGLE, draw, draw_some, fitting
 from simulation.world.rng import stream
 
 WORK_SECONDS = 8.0
-"""In which producers work and faults happen."""
+"""Time in which producers work and faults happen."""
 QUIET_SETTINGS: Mapping[str, str] = {
     "keepAliveIntervalSeconds": "4",
     "managedLedgerMinLedgerRolloverTimeMinutes": "0",

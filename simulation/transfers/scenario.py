@@ -27,10 +27,10 @@ from wire.generated import pulsar_api_pb2 as pb
 
 CALLBACKS_MAX = 3_000_000
 QUIET_SECONDS = 12.0
-"""Nobody gets a token for so long: three times a transaction's time."""
+"""Time without tokens for any client: three times a transaction's time."""
 LIVENESS_SECONDS_MAX = 120.0
 MOMENT_SECONDS_MAX = 0.5
-"""So long that moment is waited for; then the crash comes all the same."""
+"""Time for which the moment is waited for; then the crash comes all the same."""
 MOMENTS = ("", "RoundTrip", "RoundTrip", "write", "sync", "name")
 """First words of trace lines at which a crash may come."""
 AT_AN_END = 0.4

@@ -3,7 +3,7 @@
 import asyncio
 
 START_MS = 1_700_000_000_000
-"""Where every run's wall clock starts."""
+"""Wall clock at the start of every run."""
 
 
 class SimClock:

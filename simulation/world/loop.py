@@ -138,7 +138,7 @@ class SimLoop(asyncio.BaseEventLoop):
         self.trace = trace or Trace()
         self.callbacks = 0
         self.busiest_s = 0.0
-        """Of the processor, for the callback that took most of it: says which runs are to be counted (`steps.bounded`)."""
+        """Processor time of the longest callback; it says which runs are to be counted (`steps.bounded`)."""
         self.callbacks_max = callbacks_max
         self._meter = meter_in_force()
         self.failure: BaseException | None = None
@@ -315,7 +315,7 @@ class SimLoop(asyncio.BaseEventLoop):
         self.failure = self.failure or error
 
     has_threads = False
-    """What may be done aside (`ports.loop.slices`) is done at once: the same each time."""
+    """Work that may run in a thread (`ports.loop.slices`) is done at once: the same each time."""
 
     def run_in_executor(self, executor: Any, func: Callable[[*Ts], T], *args: *Ts) -> asyncio.Future[T]:
         raise SimulationFailure(f"a thread was asked for: {func!r}")

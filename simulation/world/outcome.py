@@ -19,7 +19,7 @@ class Outcome:
     callbacks: int
     events: dict[str, int]
     busiest_s: float = field(default=0.0, compare=False)
-    """Of the processor, for one callback."""
+    """Processor time of the longest callback."""
 
 
 def play(seed: int, loop: SimLoop, scenario: Coroutine[Any, Any, None], events: dict[str, int]) -> Outcome:

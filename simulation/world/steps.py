@@ -17,10 +17,11 @@ from types import FrameType, TracebackType
 from typing import Any
 
 STEPS_MAX = 60_000
-"""Of one callback in any seed: some ms. Of all that are run the most took 42,400, which were two hundred cumulative ACKs in one
-read of a socket; the plans are small, so that what takes more grows faster than what it is given."""
+"""Steps of one callback in any seed: some ms. The most in any run were 42,400, for two hundred cumulative ACKs in one read of a
+socket; plans are small, so a callback of more than linear cost exceeds the bound."""
 START_STEPS_MAX = 120_000
-"""Of the callback that starts a process: it reads all frames of its journal and metadata in one turn, at most 59,500 steps."""
+"""Steps of the callback that starts a process: it reads all frames of its journal and metadata in one turn, at most 59,500
+steps."""
 _START = "._main"
 _LOOK_EVERY = 100
 """Steps, at which it is noted where they are."""

@@ -10,7 +10,7 @@ from collections.abc import Iterable
 VERSION = 0
 HEADER_BYTES = 64
 SIZE_MAX = (1 << 31) - 1
-"""Of a sequence, and of a distance."""
+"""Largest sequence size and distance."""
 
 _HEADER = struct.Struct(">ii")
 _GROUP = struct.Struct(">qqii")  # first start, last start, size, distance

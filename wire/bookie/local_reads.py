@@ -33,7 +33,7 @@ class Segment:
     place: int
     first_entry_id: int
     offsets: "array[int]"
-    """From `place`: where each entry begins, and where the last one ends."""
+    """Begin of each entry and end of the last one, counted from `place`."""
 
     @property
     def size_bytes(self) -> int:

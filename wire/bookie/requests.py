@@ -10,7 +10,7 @@ from wire.bookie.codes import BookieCode
 from wire.run import Buffer, EntryRun
 
 LAST_ENTRY = -1
-"""As an entry id: the last one there is (BookieProtocol.LAST_ADD_CONFIRMED)."""
+"""Entry id that means the last entry (BookieProtocol.LAST_ADD_CONFIRMED)."""
 
 
 @dataclass(frozen=True, slots=True)

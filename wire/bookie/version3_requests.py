@@ -16,7 +16,8 @@ from wire.run import EntryRun
 DEFERRED_SYNC = 1
 """writeFlags: an add may be answered before it is on disk (WriteFlag.DEFERRED_SYNC)."""
 HIGH_PRIORITY = 100
-"""Of a recovery's adds, so that a bookie whose disk is full takes them (PerChannelBookieClient, WriteEntryProcessorV3)."""
+"""Priority of a recovery's adds, with which a bookie takes them although its disk is full (PerChannelBookieClient,
+WriteEntryProcessorV3)."""
 FREE_AND_TOTAL = api.GetBookieInfoRequest.TOTAL_DISK_CAPACITY | api.GetBookieInfoRequest.FREE_DISK_SPACE
 
 Response: TypeAlias = api.Response

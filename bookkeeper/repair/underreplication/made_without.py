@@ -18,7 +18,7 @@ from ports.clock import RealClock
 from ports.logs import line
 
 KEY = "magnetar/made-without"  # the product's first name: it is stored
-"""Of custom metadata: bookie ids, with commas."""
+"""Key in the custom metadata; the value is a list of bookie ids with commas."""
 COOKIES = f"{ROOT}/cookies"
 
 _log = logging.getLogger(__name__)

@@ -11,7 +11,7 @@ from metadata.store import MetadataStore, NoNode, NotEmpty
 from ports.rng import RealRng
 
 KEPT_BY_FORMAT = ("available", "cookies")
-"""Who is registered, and whose the directories are: `bookieformat -d` deletes a cookie with its bookie's data."""
+"""Registrations and cookies: `bookieformat -d` deletes a cookie with its bookie's data."""
 DELETE_ATTEMPTS_MAX = 10
 """Rounds over a node to which somebody adds while it is removed."""
 

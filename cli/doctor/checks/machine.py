@@ -20,9 +20,9 @@ class MemoryUse(NamedTuple):
     available: int
     swap_used: int
     limit: int | None = None
-    """Of the control group or the address space of processes here; None: none that is less than the machine has."""
+    """Limit of the control group or of the address space of processes here; None: none below the memory of the machine."""
     used: int = 0
-    """Of that limit."""
+    """Used part of that limit."""
 
 
 def clock_skew(skew_seconds: float) -> Verdict:

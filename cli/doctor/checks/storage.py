@@ -6,7 +6,7 @@ from cli.doctor.check import FAIL, OK, WARN, Check, Verdict, named
 
 LOG_FILES_WARN = 64
 DISK_WARN, DISK_FAIL = 0.90, 0.95
-"""Where Apache's bookies warn, and where they stop taking writes (diskUsageWarnThreshold, diskUsageThreshold)."""
+"""Shares at which Apache's bookies warn, and stop taking writes (diskUsageWarnThreshold, diskUsageThreshold)."""
 INODES_WARN, INODES_FAIL = 0.90, 0.98
 RESTORE = (
     "Do not start the bookie on it, and delete nothing: put the directory back from its disk or a copy. If it is lost "

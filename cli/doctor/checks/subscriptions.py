@@ -10,7 +10,7 @@ from typing import NamedTuple
 from cli.doctor.check import FAIL, OK, WARN, Check, Verdict, by_limits, named
 
 HOLES_WARN, HOLES_FAIL = 10_000, 1_000_000
-"""Of managedLedgerMaxUnackedRangesToPersist 10,000 are stored; what is beyond comes again after a failover."""
+"""Holes. managedLedgerMaxUnackedRangesToPersist stores 10,000 of them; messages beyond come again after a failover."""
 BACKLOG_WARN = 1_000_000
 DELAYED_WARN = 100_000
 

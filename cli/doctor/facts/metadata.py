@@ -37,7 +37,7 @@ from wire.generated.ledger_metadata_pb2 import CookieFormat
 ANSWER_SECONDS = 8.0
 SESSION_SECONDS = 10.0
 LEDGERS_MAX = 2_000
-"""Of ledgers whose metadata is looked at."""
+"""Ledgers whose metadata is read."""
 LACKING_MAX = 10_000
 OWNERS_MAX = 1_000
 ORPHAN_AGE_MS = 600_000

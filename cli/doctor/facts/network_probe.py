@@ -11,7 +11,7 @@ PROBE_SECONDS = 2.0
 PROBES_AT_ONCE = 16
 LOCAL_SECONDS = 0.2
 NO_ADDRESS = "has no address here (DNS)"
-"""Of a name that may well have one elsewhere, such as in the network of containers."""
+"""Answer for a name that may have an address elsewhere, such as in the network of containers."""
 _DEFAULT_PORTS = {"pulsar": 6650, "pulsar+ssl": 6651, "http": 80, "https": 443}
 
 

@@ -27,7 +27,7 @@ from cli.doctor.checks.storage import Directory, DiskUse
 
 JOURNAL_KEYS, LEDGER_KEYS = ("journalDirectories", "journalDirectory"), ("ledgerDirectories",)
 LOG_BYTES_MAX = 1 << 30
-"""Of entry logs that are read through; of more the index alone is looked at, unless it is asked for."""
+"""Total size of entry logs that are read through; of larger ones only the index is read, unless the operator asks for more."""
 DAMAGES_MAX = 100
 NAMES = ("directories", "journal_files", "damages", "metadata_file", "disks")
 

@@ -17,7 +17,7 @@ TOPICS_MAX = 500
 SILENT_MAX = 3
 """Topics that may give no answer in time: each of them holds the doctor."""
 PATIENCE_SECONDS = 120.0
-"""How long something may stand still before it is said to."""
+"""Time without progress after which something is reported to stand still."""
 OPEN_TRANSACTION_SECONDS = 600.0
 EXPIRED_SECONDS = 3600.0
 RATE_SAMPLE_SECONDS = 1.2

@@ -21,7 +21,7 @@ from .segment_rows import ROW, MarkerRows
 MAGIC = b"gaps"
 VERSION = 1
 ENTRY_BYTES_MAX = 4 << 20
-"""Of a marker; an entry may have 5 MB. A marker of that size lists some 300,000 segments."""
+"""Size of a marker at most; an entry may have 5 MB. A marker of that size lists some 300,000 segments."""
 
 _INFLATED_BYTES_MAX = 64 << 20
 _DEFLATED = 1

@@ -29,7 +29,7 @@ ADDITION_SHARE = 8
 REWRITE_BYTES = 64 << 10
 """but only so much of that is done in one save, so that saves stay small where acknowledgements are spread evenly."""
 _ENTRY_BYTES = 64
-"""Of an addition, apart from its two bytes for each entry."""
+"""Size of an addition, apart from its two bytes for each entry."""
 
 
 class HolePages:

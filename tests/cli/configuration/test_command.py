@@ -100,7 +100,7 @@ def test_explain_says_value_unit_and_why_the_default_is_not_apaches(capsys: pyte
     assert main(["config", "explain", "flushInterval"]) == 0
     assert capsys.readouterr().out.splitlines() == [
         "flushInterval",
-        "How often entries in memory are written to entry logs, at the latest.",
+        "Longest time before entries in memory are written to entry logs.",
         "value: a whole number, in milliseconds",
         "takes effect in: standalone, bookie; default: 60000",
         "Apache's default: 10000; Pulsar sets 60000 (ours: as Pulsar)",
