@@ -88,7 +88,7 @@ class StoredManagedLedger:
             tell(self._lost),
             self.meters,
         )
-        self._cursors = LedgerCursors(weakly(self), around, self.name, metadata.path)
+        self._cursors = LedgerCursors(weakly(self), around, self.name, metadata.path, self.reads.lost.known)
         self._trimming = Trimming(
             metadata,
             self._deletion,
@@ -216,8 +216,7 @@ class StoredManagedLedger:
 
     def _lost(self, ledger_id: int, entry_ids: BitMap) -> None:
         """Skipped because nobody can read them: no cursor waits for them any more."""
-        for cursor in self._cursors.by_name.values():
-            cursor.acknowledge_entries(ledger_id, entry_ids)
+        self._cursors.entries_lost(ledger_id, entry_ids)
 
     def _began(self) -> None:
         """A new ledger: the one before is closed and may go."""
@@ -246,7 +245,7 @@ class StoredManagedLedger:
         self._trimming.trim_soon()
 
     def went_back(self, cursor: MemoryCursor) -> None:
-        self._cursors.went_back(cursor.name)
+        self._cursors.went_back(cursor)
 
     def mark_moved(self, old: Position, new: Position) -> None:
         """A cursor went on; where it left a ledger or came to its end, that may go."""

@@ -83,11 +83,15 @@ class PersistentTopic:
         self.operations = StoredTopicOperations(weakly(self), settings, clock)
         if self.subscriptions.get(COMPACTION_CURSOR) is not None:
             self.run_task(self.compaction.tidy())
-        self._stop_listening = ledger.on_confirmed(self.subscriptions.entries_available, self.subscriptions.take_newest)
+        self._stop_listening = self._listen()
         self._stop_hearing_of_others = ledger.on_fenced(self._fenced)
         ledger.on_refused(self.publishers.appends_refused)
         self._sampled_at = self._loop.time()
         self._sampling = self._loop.call_later(settings.stats_update_frequency_in_secs, self._sample)
+
+    def _listen(self) -> Callable[[], None]:
+        """Asks for new entries until the call that it returns is made."""
+        return self.ledger.on_confirmed(self.subscriptions.entries_available, self.subscriptions.take_newest)
 
     @property
     def header_bytes(self) -> int:
@@ -235,8 +239,7 @@ class PersistentTopic:
             self.storage_failed(error)  # the log takes nothing more, and may not have ended
             raise broker_error(error) from error
         await self.publishers.send_away("the topic is terminated")
-        for subscription in self.subscriptions.all:
-            subscription.tell_end_of_topic()
+        await self.subscriptions.tell_end_of_topic()
 
     # transactions
 
@@ -328,7 +331,7 @@ class PersistentTopic:
         self._sampling.cancel()
         self.upkeep.close()
         self.transactions.stop()
-        self.publishers.end_all(reason)
+        await self.publishers.end_all(reason)
         await self.compaction.stop()
         for task in list(self._tasks):
             task.cancel()

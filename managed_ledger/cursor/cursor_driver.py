@@ -29,7 +29,7 @@ from .holes.hole_stats import HoleStats
 from .holes.holes_driver import StoredHoles
 from .properties import internal
 from .state import CursorState
-from .throttle import MarkThrottle
+from .throttle import MarkRate, MarkThrottle
 
 _log = logging.getLogger(__name__)
 
@@ -175,17 +175,15 @@ class DurableCursor(MemoryCursor):
         store: CursorStore,
         around: Surroundings,
         properties: Mapping[str, int],
+        rate: MarkRate,
     ) -> None:
         super().__init__(host, name, acknowledgements)
         self.persistent_mark_delete = self._written_mark = acknowledgements.mark_delete
         self._properties = properties
         self._store = store
         self._holes = StoredHoles(acknowledgements, store, around.holes, around.settings, ask(self._state))
-        self._throttle = MarkThrottle(
-            around.settings.managed_ledger_default_mark_delete_rate_limit,
-            around.settings.managed_ledger_cursor_position_flush_seconds,
-            acknowledgements.version,
-        )
+        flush_s = around.settings.managed_ledger_cursor_position_flush_seconds
+        self._throttle = MarkThrottle(rate, flush_s, acknowledgements.version)
         self._loop = asyncio.get_running_loop()
         self._saves = around.saves
         self._planned = None  # the key of the next save, by which it can be forgotten
@@ -194,10 +192,6 @@ class DurableCursor(MemoryCursor):
         self._writing: asyncio.Task[None] | None = None
         self._turn = asyncio.Lock()
         self._is_stopped = False
-
-    def limit_marks(self, per_second: float) -> None:
-        """0: as often as it moves."""
-        self._throttle.limit(per_second)
 
     @property
     def cursor_properties(self) -> Mapping[str, str]:

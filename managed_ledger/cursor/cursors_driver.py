@@ -4,8 +4,10 @@ Owns the map. A cursor counts (nothing is trimmed below it) from the moment it i
 """
 
 import asyncio
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
+
+from pyroaring import BitMap
 
 from metadata.store import Versioned
 from ports.ends import ENDS
@@ -21,29 +23,37 @@ from .cursor_host import CursorHost, before
 from .cursor_store import CursorStore
 from .slowest_cursor import SlowestCursor
 from .state import CursorState
+from .throttle import MarkRate
 
 
 class LedgerCursors:
-    """`path` is the node of the managed ledger, whose children are the durable cursors."""
+    """`path` is the node of the managed ledger, whose children are the durable cursors. `lost` gives the entries of each
+    ledger that nobody can read."""
 
-    def __init__(self, host: CursorHost, around: Surroundings, ledger_name: str, path: str) -> None:
+    def __init__(
+        self,
+        host: CursorHost,
+        around: Surroundings,
+        ledger_name: str,
+        path: str,
+        lost: Callable[[], Iterable[tuple[int, BitMap]]] = tuple,
+    ) -> None:
         self.by_name: dict[str, MemoryCursor] = {}
         self.slowest = SlowestCursor(self.by_name)
         self._host = host
         self._around = around
         self._ledger_name = ledger_name
         self._path = path
+        self._lost = lost
         self._turn = asyncio.Lock()
         self._is_ending = False
         self._hears_went_back: Callable[[str], None] | None = None
-        self._marks_per_second = around.settings.managed_ledger_default_mark_delete_rate_limit
+        self._rate = MarkRate(around.settings.managed_ledger_default_mark_delete_rate_limit)
 
     def limit_marks(self, per_second: float | None) -> None:
         """Limit the saves of all cursors, later ones too; None: as the settings say."""
         default = self._around.settings.managed_ledger_default_mark_delete_rate_limit
-        self._marks_per_second = default if per_second is None else per_second
-        for cursor in self.durable():
-            cursor.limit_marks(self._marks_per_second)
+        self._rate.limit(default if per_second is None else per_second)
 
     def durable(self) -> list[DurableCursor]:
         return [cursor for cursor in self.by_name.values() if isinstance(cursor, DurableCursor)]
@@ -53,12 +63,20 @@ class LedgerCursors:
         its mark is before the first ledger, where nothing is left to acknowledge."""
         if self._is_ending:
             return
-        do_in_slices((partial(self._leave_trimmed, cursor) for cursor in list(self.by_name.values())), lambda: None)
+        self._do_to_each(lambda cursor: cursor.ledgers_trimmed())
 
-    def _leave_trimmed(self, cursor: MemoryCursor) -> None:
-        """Nothing happens to a cursor that has ended, or that is about to be deleted."""
-        if not self._is_ending and self.by_name.get(cursor.name) is cursor:
-            cursor.ledgers_trimmed()
+    def entries_lost(self, ledger_id: int, entry_ids: BitMap) -> None:
+        """Acknowledges entries that nobody can read on all cursors: on the first at once, on the rest in slices."""
+        self._do_to_each(lambda cursor: cursor.acknowledge_entries(ledger_id, entry_ids))
+
+    def _do_to_each(self, work: Callable[[MemoryCursor], object]) -> None:
+        """Leaves out cursors that have ended when their turn comes, and all once they are about to be deleted."""
+
+        def done(cursor: MemoryCursor) -> None:
+            if not self._is_ending and self.by_name.get(cursor.name) is cursor:
+                work(cursor)
+
+        do_in_slices((partial(done, cursor) for cursor in list(self.by_name.values())), lambda: None)
 
     async def stop(self) -> None:
         """All are about to be deleted: none is written any more because the entries go."""
@@ -73,10 +91,16 @@ class LedgerCursors:
         self._hears_went_back = listener
         return end
 
-    def went_back(self, name: str) -> None:
-        self.slowest.noted(name)
+    def went_back(self, cursor: MemoryCursor) -> None:
+        self.slowest.noted(cursor.name)
         if self._hears_went_back is not None:
-            self._hears_went_back(name)
+            self._hears_went_back(cursor.name)
+        self._pass_lost(cursor)
+
+    def _pass_lost(self, cursor: MemoryCursor) -> None:
+        """Acknowledges lost entries: nobody asks for them a second time, so that the cursor would stay before them."""
+        for ledger_id, entry_ids in self._lost():
+            cursor.acknowledge_entries(ledger_id, entry_ids)
 
     async def load(self, name: str, node: Versioned) -> None:
         store = self._store(name)
@@ -101,6 +125,7 @@ class LedgerCursors:
         cursor = MemoryCursor(self._host, name, Acknowledgements(sequence, before(sequence, initial)))
         self.by_name[name] = cursor
         self.slowest.noted(name)
+        self._pass_lost(cursor)
         return cursor
 
     async def delete(self, name: str) -> None:
@@ -135,6 +160,7 @@ class LedgerCursors:
         try:
             await store.create(state, cursor_properties)
             await cursor.recovered()
+            self._pass_lost(cursor)
         except BaseException as error:
             self.closed(cursor)
             if isinstance(error, ManagedLedgerFenced):
@@ -153,8 +179,7 @@ class LedgerCursors:
         machine = Acknowledgements(self._host.sequence, state.mark_delete)
         machine.restore(state.holes, state.batches, state.segments)
         around = self._around
-        cursor = DurableCursor(self._host, name, machine, store, around, state.properties)
-        cursor.limit_marks(self._marks_per_second)
+        cursor = DurableCursor(self._host, name, machine, store, around, state.properties, self._rate)
         self.by_name[name] = cursor
         self.slowest.noted(name)
         return cursor

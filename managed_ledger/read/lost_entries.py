@@ -66,6 +66,10 @@ class LostEntries:
             )
             self._tell_lost(ledger_id, lost)
 
+    def known(self) -> list[tuple[int, BitMap]]:
+        """Copies of the lost entries of each ledger: for a cursor that comes later, or goes back."""
+        return [(ledger_id, BitMap(entry_ids)) for ledger_id, entry_ids in self._known.items()]
+
     def forget_ledger(self, ledger_id: int) -> None:
         """Forget a trimmed ledger."""
         self._known.pop(ledger_id, None)

@@ -2,7 +2,7 @@
 
 from bookkeeper.ledgers import DEFAULT_QUORUMS, Quorums
 from managed_ledger.contract import EARLIEST
-from managed_ledger.cursor.throttle import MarkThrottle
+from managed_ledger.cursor.throttle import MarkRate, MarkThrottle
 
 from .ledger_world import World, append_each, run
 
@@ -29,19 +29,20 @@ def test_the_next_ledgers_have_the_quorums_and_cursors_the_settings() -> None:
 
 
 def test_a_rate_that_changes_holds_from_the_next_write_on() -> None:
-    throttle = MarkThrottle(1.0, 60.0)
+    rate = MarkRate(1.0)
+    throttle = MarkThrottle(rate, 60.0)
     assert throttle.changed(1, 10.0) == 10.0
     throttle.write_started(10.0)
     throttle.write_ended(1)
     assert throttle.changed(2, 10.1) == 11.0
-    throttle.limit(0.0)
+    rate.limit(0.0)
     throttle.write_started(11.0)
     throttle.write_ended(2)
     assert throttle.changed(3, 11.1) == 11.1
 
 
 def test_while_a_write_is_planned_no_other_one_is() -> None:
-    throttle = MarkThrottle(1.0, 60.0)
+    throttle = MarkThrottle(MarkRate(1.0), 60.0)
     assert throttle.changed(1, 5.0) == 5.0
     assert throttle.changed(2, 5.1) is None
     throttle.write_started(5.2)

@@ -50,6 +50,9 @@ class NonPersistentTopic(PersistentTopic):
         log = PassingLog(log_name, lambda: around.settings.non_persistent_entries_at_once_max, tell(self._passed))
         super().__init__(name, log, partition_index, around)
 
+    def _listen(self) -> Callable[[], None]:
+        return self.ledger.on_confirmed(self.subscriptions.entries_pass)
+
     async def add_producer(self, request: ProducerRequest, sink: ProducerSink) -> TopicProducer:
         """An initial subscription would keep nothing for anybody (ServerCnx.buildProducerAndAddTopic makes none)."""
         return await super().add_producer(replace(request, initial_subscription_name=""), sink)

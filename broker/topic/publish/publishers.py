@@ -6,7 +6,8 @@ of epochs are one after the other, in the order in which they were decided.
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Iterable
+from collections.abc import Coroutine, Iterable, Sequence
+from functools import partial
 from typing import Any, Protocol, assert_never
 
 from broker.errors import BrokerError, ServerError
@@ -14,6 +15,7 @@ from managed_ledger.contract import AppendRefused, ManagedLedger, ManagedLedgerE
 from ports.clock import Clock
 from ports.ends import ENDS
 from ports.loop.owner import weakly
+from ports.loop.slices import do_in_slices, in_slices
 from wire.kernels.rows import PublishersRow
 from wire.run import FLAG_CHUNK, EntryBatch, EntryRun, SendRun
 from wire.transactions import TxnId
@@ -210,8 +212,7 @@ class Publishers(PublishersRow):
             if self._throttle is not None:
                 self._throttle.close()
             self._throttle = PublishThrottle(rate.messages, rate.bytes) if rate.is_limited else None
-        for producer in self._producers.values():
-            self._limit(producer)
+        do_in_slices((partial(self._limit, producer) for producer in self.all), lambda: None)
         self._limits.refresh()
         self._throttles = tuple(each for each in (self._throttle, self._limits.publish) if each is not None)
 
@@ -252,11 +253,7 @@ class Publishers(PublishersRow):
 
     async def drain(self, seconds_max: float) -> None:
         """Refuses new messages and waits for those under way, so that no client has to send them again elsewhere."""
-        for producer in self._producers.values():
-            producer.hold()
-        appends = self.last_appends()
-        if appends:
-            await asyncio.wait(appends, timeout=seconds_max)
+        await _drained(self.all, seconds_max)
 
     def last_appends(self) -> "list[asyncio.Future[EntryRun]]":
         """Youngest append under way of each producer."""
@@ -269,28 +266,28 @@ class Publishers(PublishersRow):
     async def send_away(self, reason: str) -> None:
         """Closes the present producers; the topic takes new ones. Runs on their way are answered first."""
         producers = [producer for producer in self.all if producer.is_introduced]
-        for producer in producers:
-            producer.hold()
-        appends = [append for producer in producers if (append := producer.last_append()) is not None]
-        if appends:
-            await asyncio.wait(appends, timeout=_DRAIN_SECONDS_MAX)
-        for producer in producers:
+        await _drained(producers, _DRAIN_SECONDS_MAX)
+        async for producer in in_slices(producers):
             producer.end(reason)
             self.producer_left(producer)
 
-    def end_all(self, reason: str) -> None:
-        """The topic closes: its producers are closed, waiting ones are refused, and no new one is admitted."""
+    async def end_all(self, reason: str) -> None:
+        """The topic closes: its producers are closed in slices, waiting ones are refused, and no new one is admitted. No
+        producer takes a message any more when the first one is closed."""
         self._has_ended = True
         self.deduplication.close()
         if self._throttle is not None:
             self._throttle.close()
         producers, self._producers = self._producers, {}
         arrivals, self._arrivals = self._arrivals, {}
-        for arrival in arrivals.values():
+        for producer in producers.values():
+            producer.hold()
+        async for arrival in in_slices(arrivals.values()):
             if not arrival.done():
                 arrival.set_exception(topic_unavailable())
-        for producer in producers.values():
+        async for producer in in_slices(producers.values()):
             producer.end(reason)
+            ENDS.count += 1
 
     def _perform(self, effects: list[Effect]) -> None:
         for effect in () if self._has_ended else effects:
@@ -346,6 +343,16 @@ class Publishers(PublishersRow):
             self._perform(self._admission.handle(EpochNotStored(key, refusal.code, refusal.message)))
         else:
             self._perform(self._admission.handle(EpochStored(key, epoch)))
+
+
+async def _drained(producers: Sequence[TopicProducer], seconds_max: float) -> None:
+    """Holds all producers at once, and waits until their appends under way are answered."""
+    for producer in producers:
+        producer.hold()
+    found = [producer.last_append() async for producer in in_slices(producers)]
+    appends = [append for append in found if append is not None]
+    if appends:
+        await asyncio.wait(appends, timeout=seconds_max)
 
 
 def _stored_epoch(ledger: ManagedLedger) -> int | None:

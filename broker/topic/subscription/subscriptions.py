@@ -8,7 +8,6 @@ import asyncio
 import logging
 from bisect import bisect_right
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from functools import partial
 from itertools import accumulate, islice
 from typing import Any, Protocol
 
@@ -19,7 +18,7 @@ from managed_ledger.cursor.properties import OWN_PREFIXES, internal
 from metadata.paths import decode_name, encode_name
 from ports.ends import ENDS
 from ports.loop.side_by_side import side_by_side
-from ports.loop.slices import SLICE, do_in_slices, in_slices
+from ports.loop.slices import SLICE, in_slices
 from wire.kernels.delivery_rows import SubscriptionsRow
 from wire.kernels.newest import hand_out
 from wire.position import Position
@@ -36,6 +35,7 @@ from ..surroundings import TopicSurroundings
 from .consumer import TopicConsumer
 from .consumer_totals import ConsumerTotals
 from .durable_cursors import DurableCursors
+from .passes import ReadingOn, do_to_each
 from .subscription import Subscription
 from .subscription_host import SubscriptionHost
 
@@ -44,6 +44,8 @@ OF_COMPACTION = (
     f"The subscription {COMPACTION_CURSOR} is where the topic is compacted up to: compaction alone moves it, or messages would"
     " be in no compacted ledger. To compact: pulsar-admin topics compact; to give up what is compacted: delete the subscription"
 )
+TAKE_AT_ONCE = 5 * SLICE
+"""Subscriptions that may take a new run without reading it; those after them read it from memory, in slices."""
 RELEASED_AT_ONCE, _RELEASE_PAUSE_SECONDS = 250, 0.02
 """Subscriptions of an ended topic that are released between two pauses."""
 
@@ -89,6 +91,7 @@ class Subscriptions(SubscriptionsRow):
         self.consumers = ConsumerTotals()
         self.durable = DurableCursors()
         self._by_name = {}
+        self._reading_on = ReadingOn(self._by_name)
         self._stop_hearing_of_cursors = host.ledger.on_went_back(self._went_back)
         self.policies_changed()
         self._unloaded = iter(_compaction_first(host.ledger.cursors))
@@ -125,9 +128,9 @@ class Subscriptions(SubscriptionsRow):
 
     def _take_run(self, run: EntryRun, keep: Callable[[], None]) -> int:
         """Same as `take_newest`, for a run that is not plain for the kernel."""
-        host, is_kept, taken = self._host, False, 0
+        host, is_kept, taken, subscriptions = self._host, False, 0, self.all
         metadata = host.scanned.unremembered.metadata(run) if host.transactions.limit is None else None
-        for subscription in self.all:
+        for subscription in subscriptions[:TAKE_AT_ONCE]:
             if metadata is not None and subscription.take_newest(run, metadata):
                 taken += 1
                 continue
@@ -135,11 +138,26 @@ class Subscriptions(SubscriptionsRow):
                 is_kept = True
                 keep()
             subscription.entries_available()
+        if len(subscriptions) > TAKE_AT_ONCE:
+            if not is_kept:
+                keep()
+            self._reading_on.tell(subscriptions[TAKE_AT_ONCE:])
         return taken
 
     def entries_available(self) -> None:
+        """Tells all subscriptions to read on: the first at once, the rest in slices."""
+        self._reading_on.tell(self.all)
+
+    def entries_pass(self) -> None:
+        """Tells all subscriptions at once: the entries are gone when this returns."""
         for subscription in self.all:
             subscription.entries_available()
+
+    async def tell_end_of_topic(self) -> None:
+        """Notifies consumers that have read all of a terminated topic, in slices. A consumer that comes or reads the last
+        message meanwhile is notified then."""
+        async for subscription in in_slices(self.all):
+            subscription.tell_end_of_topic()
 
     def policies_changed(self) -> None:
         """Applies the policies on deliveries from now on."""
@@ -151,7 +169,7 @@ class Subscriptions(SubscriptionsRow):
         self._shared = SharedDispatchLimits(
             self._dispatch_limit, limits.dispatch, published, counts_batches_as_one, limits.unacked
         )
-        self._do_to_each(lambda subscription: subscription.policies_changed(self._shared))
+        do_to_each(self._by_name, self.all, lambda subscription: subscription.policies_changed(self._shared))
 
     def publish_rates_sampled(self) -> None:
         """Dispatch rates may be relative to them. An idle topic's subscriptions are not touched if none is."""
@@ -160,16 +178,7 @@ class Subscriptions(SubscriptionsRow):
         if not any(rate.is_relative_to_publish_rate for rate in rates):
             return
         self._dispatch_limit.sampled(self._published, asyncio.get_running_loop().time())
-        self._do_to_each(lambda subscription: subscription.publish_rates_sampled(self._published))
-
-    def _do_to_each(self, work: Callable[[Subscription], None]) -> None:
-        """Does the work for each subscription, in slices, the first at once. Those that are gone meanwhile are left out."""
-
-        def done(subscription: Subscription) -> None:
-            if self._by_name.get(subscription.name) is subscription:
-                work(subscription)
-
-        do_in_slices((partial(done, subscription) for subscription in self.all), lambda: None)
+        do_to_each(self._by_name, self.all, lambda subscription: subscription.publish_rates_sampled(self._published))
 
     async def open_for(self, request: SubscribeRequest) -> Subscription:
         """The subscription that a consumer asks for, made when it is missing and may be made."""

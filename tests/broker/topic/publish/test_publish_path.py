@@ -279,7 +279,7 @@ def test_a_producer_admitted_at_the_moment_of_closing_is_asked_to_come_back() ->
         await settle()
         publishers = world.topic.publishers
         publishers._perform(publishers._admission.handle(EpochStored(ProducerKey(1), 0)))
-        publishers.end_all("now")
+        await publishers.end_all("now")
         with pytest.raises(BrokerError) as refused:
             await asking
         assert refused.value.code is ServerError.SERVICE_NOT_READY
