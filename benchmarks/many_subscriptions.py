@@ -10,8 +10,10 @@ the topic is deleted. `partitions`: one partitioned topic with a producer on eac
 third as many partitions and namespaces.
 
 Prints a line of JSON for each round: the server's resident memory at most and after the round, seconds, and how long another
-process waited for its publishes (100 a second, one at a time) in each part of the round, in milliseconds. The last line has the
-memory a while after the last round: messages of the other process that came meanwhile are in memory until a bookie's flush.
+process waited for its publishes (100 a second, one at a time) in each part of the round, in milliseconds. `loop_worst`: the
+same on a non-persistent topic, whose messages wait for no disk and no thread: how long the loop was busy. The last line has
+the memory `--later` seconds after the last round: messages that came meanwhile are in memory until a bookie's flush.
+`--slow-turns FILE` writes down which code a long turn of the server's loop was in (`benchmarks/slow_turns.py`).
 """
 
 import argparse
@@ -20,7 +22,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -32,6 +34,7 @@ from tests.clients.server_process import Ready, ServerProcess
 from wire.generated.pulsar_api_pb2 import BaseCommand, CommandSubscribe
 
 QUIET = "persistent://public/default/quiet"
+UNSTORED = "non-persistent://public/default/quiet"
 BUSY = "persistent://public/default/busy"
 REST = "/admin/v2/persistent/public/default/busy"
 WINDOW = 100
@@ -53,20 +56,34 @@ class Publisher:
 
     @contextmanager
     def during(self, row: Row, part: str) -> Iterator[WebClient]:
-        command = [sys.executable, "-m", "benchmarks.cluster.one_at_a_time", self._ready.broker_url, QUIET, str(RATE)]
-        with subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
-            assert process.stdin is not None
-            assert process.stdout is not None
-            process.stdout.readline()
+        with self._publishing(QUIET) as stored, self._publishing(UNSTORED) as unstored:
             began = time.perf_counter()
             try:
                 with web_client(self._ready.web_url) as web:
                     yield web
             finally:
                 seconds = time.perf_counter() - began
-                process.stdin.close()
-                waited = json.loads(process.stdout.read())
-            row[part] = {"seconds": round(seconds, 2)} | {name: waited[name] for name in ("count", "p99", "worst")}
+                waited, of_the_loop = _ended(stored), _ended(unstored)
+            found = {name: waited[name] for name in ("count", "p99", "worst")}
+            row[part] = (
+                {"seconds": round(seconds, 2)} | found | {f"loop_{name}": of_the_loop[name] for name in ("p99", "worst")}
+            )
+
+    def _publishing(self, topic: str) -> "subprocess.Popen[str]":
+        command = [sys.executable, "-m", "benchmarks.cluster.one_at_a_time", self._ready.broker_url, topic, str(RATE)]
+        process = subprocess.Popen(command, cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        assert process.stdout is not None
+        process.stdout.readline()
+        return process
+
+
+def _ended(process: "subprocess.Popen[str]") -> dict[str, float]:
+    """Waits of a publisher, which ends."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.close()
+    found: dict[str, float] = json.loads(process.stdout.read())
+    return found
 
 
 def asked(client: RawClient, commands: Iterable[BaseCommand], answer: int) -> None:
@@ -219,9 +236,23 @@ def most_mb(pid: int) -> int:
     return round(int(next(line for line in status.splitlines() if line.startswith("VmHWM")).split()[1]) / 1024)
 
 
-def measure(kind: str, rounds: int, count: int, settings: tuple[str, ...]) -> None:
+class WatchedServer(ServerProcess):
+    """A server that writes down its slow turns."""
+
+    slow_turns = ""
+
+    def launch_command(self, command: Sequence[str]) -> None:
+        """The same arguments, for `benchmarks.slow_turns` in the place of `bin/pulsar`."""
+        super().launch_command([sys.executable, "-m", "benchmarks.slow_turns", self.slow_turns, *command[1:]])
+
+
+def measure(kind: str, rounds: int, count: int, settings: tuple[str, ...], later_seconds: float, slow_turns: str) -> None:
     with tempfile.TemporaryDirectory(prefix="interpulse-benchmark-") as scratch:
-        server = ServerProcess(Path(scratch), ("forceDeleteNamespaceAllowed=true", *settings))
+        server = (WatchedServer if slow_turns else ServerProcess)(
+            Path(scratch), ("forceDeleteNamespaceAllowed=true", *settings)
+        )
+        if isinstance(server, WatchedServer):
+            server.slow_turns = slow_turns
         ready = server.start()
         try:
             publisher = Publisher(ready)
@@ -237,7 +268,7 @@ def measure(kind: str, rounds: int, count: int, settings: tuple[str, ...]) -> No
                     time.sleep(SETTLE_SECONDS)
                 row["rss_mb"] = round(process_use(ready.pid).resident_mb)
                 print(json.dumps(row), flush=True)
-            time.sleep(LATER_SECONDS)
+            time.sleep(later_seconds)
             print(json.dumps({"rss_later_mb": round(process_use(ready.pid).resident_mb)}), flush=True)
         finally:
             server.stop()
@@ -248,10 +279,12 @@ def main() -> None:
     parser.add_argument("--what", choices=list(KINDS), nargs="+", default=["subscriptions"])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--count", type=int, default=30_000)
+    parser.add_argument("--later", type=float, default=LATER_SECONDS, metavar="SECONDS")
+    parser.add_argument("--slow-turns", default="", metavar="FILE")
     parser.add_argument("--set", action="append", default=[], metavar="KEY=VALUE", help="a setting of the server")
     options = parser.parse_args()
     for kind in options.what:
-        measure(kind, options.rounds, options.count, tuple(options.set))
+        measure(kind, options.rounds, options.count, tuple(options.set), options.later, options.slow_turns)
 
 
 if __name__ == "__main__":

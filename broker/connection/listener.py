@@ -75,7 +75,7 @@ class Listener:
     def dismiss(self, connection: Closable, host: str) -> None:
         self.server_port.gone(connection)
         self.service.meters.connections_closed += 1
-        ENDS.count += 1
+        ENDS.ended(connection)
         self._per_host[host] -= 1
         if not self._per_host[host]:
             del self._per_host[host]

@@ -31,8 +31,9 @@ def bound_socket(host: str, port: int) -> socket.socket:
 
 
 def settle_interpreter() -> None:
-    """Once a broker serves: the collector goes by the number of topics, connections and their parts that have ended."""
-    interpreter.settle(lambda: ENDS.count)
+    """Once a broker serves: the collector goes by the number of topics, connections and their parts that have ended
+    and are in memory still."""
+    interpreter.settle(lambda: ENDS.still_there)
 
 
 def served_urls(found: Advertised) -> dict[str, str]:

@@ -2,7 +2,8 @@
 
 Owns both, for the process. The collector is off while a server starts. Later what outlives two of its runs is set aside
 (`gc.freeze`), so that a run looks only at what is new, however much the process holds. What is set aside and becomes garbage in
-cycles stays, until there may be so much of it that all is looked at, once (docs/adr/0029).
+cycles stays, until there may be so much of it that all is looked at, once (docs/adr/0029). That takes a third of a second for a
+million objects. A broker whose ended things leave memory by themselves never does it.
 """
 
 import asyncio
@@ -27,6 +28,8 @@ GROWTH, GROWTH_OBJECTS = 0.5, 250_000
 OBJECTS_OF_ONE = 100
 """Approximate objects of a topic or another thing that `ports.ends` counts; a part of those set aside goes without the
 collector."""
+STAY_SECONDS = 60.0
+"""Ended things that are in memory for so long may be garbage. A topic with 30,000 subscriptions ends within seconds."""
 
 
 class CycleCollector(Protocol):
@@ -42,12 +45,15 @@ class SettingAside:
     """A callback of the collector (`gc.callbacks`)."""
 
     def __init__(
-        self, collector: CycleCollector, soon: Callable[[Callable[[], None]], object], ended: Callable[[], int] | None = None
+        self,
+        collector: CycleCollector,
+        after: Callable[[float, Callable[[], None]], object],
+        still_there: Callable[[], int] | None = None,
     ) -> None:
-        """`soon` calls it when the collector is not at work any more; it is asked from any thread. `ended`: how many large
-        things have ended so far; None: nobody counts them."""
-        self._gc, self._soon, self._ended = collector, soon, ended
-        self._runs = self._left = self._ended_before = 0
+        """`after` calls after so many seconds, when the collector is not at work; it is asked from any thread. `still_there`:
+        how many large things have ended and are in memory; None: nobody knows."""
+        self._gc, self._after, self._still_there = collector, after, still_there
+        self._runs = self._left = self._there_before = 0
         self._is_asked = False
 
     def look_at_all(self) -> None:
@@ -56,30 +62,43 @@ class SettingAside:
         self._gc.collect()
         self._gc.freeze()
         self._left, self._is_asked = self._gc.get_freeze_count(), False
-        self._ended_before = self._ended() if self._ended is not None else 0
+        self._there_before = self._still_there() if self._still_there is not None else 0
 
     def __call__(self, phase: str, info: Mapping[str, int]) -> None:
         if phase != "stop" or info["generation"] == 0:
             return
         self._gc.freeze()
         self._runs += 1
-        if not self._is_asked and self._may_be_much() and self._gc.get_freeze_count() - self._left > self._much / 2:
+        if self._is_asked:
+            return
+        if self._still_there is not None:
+            if self._may_be_much():
+                self._is_asked = True
+                self._after(STAY_SECONDS, self._look_if_they_stay)
+        elif self._runs % RUNS_BETWEEN_COUNTS == 0 and self._has_grown():
             self._is_asked = True
-            self._soon(self.look_at_all)
+            self._after(0.0, self.look_at_all)
+
+    def _look_if_they_stay(self) -> None:
+        self._is_asked = False
+        if self._may_be_much():
+            if self._has_grown():
+                self.look_at_all()
+            elif self._still_there is not None:  # asked again only when as many have come since
+                self._there_before = self._still_there()
+
+    def _has_grown(self) -> bool:
+        return self._gc.get_freeze_count() - self._left > self._much / 2
 
     @property
     def _much(self) -> float:
         return max(GROWTH * self._left, GROWTH_OBJECTS)
 
     def _may_be_much(self) -> bool:
-        """Asked again only when as much may have come since."""
-        if self._ended is None:
-            return self._runs % RUNS_BETWEEN_COUNTS == 0
-        ended = self._ended()
-        if OBJECTS_OF_ONE * (ended - self._ended_before) < self._much:
-            return False
-        self._ended_before = ended
-        return True
+        """Whether so many ended things have stayed since all was looked at."""
+        there = 0 if self._still_there is None else self._still_there()
+        self._there_before = min(self._there_before, there)
+        return OBJECTS_OF_ONE * (there - self._there_before) >= self._much
 
 
 def off_while_starting() -> None:
@@ -87,16 +106,16 @@ def off_while_starting() -> None:
     gc.disable()
 
 
-def settle(ended: Callable[[], int] | None = None) -> None:
-    """Sets all objects made until now aside, once the server is ready. On its loop. `ended` as `SettingAside` has it."""
+def settle(still_there: Callable[[], int] | None = None) -> None:
+    """Sets all objects made until now aside, once the server is ready. On its loop. `still_there` as `SettingAside` has it."""
     loop = asyncio.get_running_loop()
 
-    def soon(call: Callable[[], None]) -> None:
+    def after(seconds: float, call: Callable[[], None]) -> None:
         if not loop.is_closed():  # the process ends
-            loop.call_soon_threadsafe(call)
+            loop.call_soon_threadsafe(loop.call_later, seconds, call)
 
     sys.setswitchinterval(SWITCH_SECONDS)
-    aside = SettingAside(gc, soon, ended)
+    aside = SettingAside(gc, after, still_there)
     aside.look_at_all()
     gc.callbacks.append(aside)
     gc.set_threshold(YOUNG_OBJECTS, YOUNG_RUNS, YOUNG_RUNS)

@@ -151,7 +151,7 @@ class LedgerCursors:
         if self.by_name.get(cursor.name) is cursor:
             del self.by_name[cursor.name]
             self.slowest.left()
-            ENDS.count += 1
+            ENDS.ended(cursor)
 
     async def _create(self, name: str, initial: Position, cursor_properties: Mapping[str, str]) -> DurableCursor:
         state = CursorState(before(self._host.sequence, initial))

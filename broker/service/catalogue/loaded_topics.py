@@ -110,7 +110,7 @@ class LoadedTopics:
         old = self._topics.pop(str(name), None)
         if old is not None:
             await old.close()
-            ENDS.count += 1
+            ENDS.ended(old)
         topic = await self._open(name, open_topic)
         self._topics[str(name)] = topic
         return topic
@@ -151,7 +151,7 @@ class LoadedTopics:
             refusals.append(error)  # for its caller, not for callers that wait to load the topic
             return
         self._topics.pop(name, None)
-        ENDS.count += 1
+        ENDS.ended(topic)
 
     async def close(self) -> list[BaseException]:
         """Unloads everything; returns the failures of single topics. No topic is loaded any more."""

@@ -246,7 +246,7 @@ class Publishers(PublishersRow):
     def producer_left(self, producer: TopicProducer) -> None:
         if self._producers.pop(producer.key, None) is None:
             return
-        ENDS.count += 1
+        ENDS.ended(producer)
         self._arrivals.pop(producer.key, None)
         self._perform(self._admission.handle(ProducerLeft(producer.key, producer.name)))
         self._host.somebody_left()
@@ -287,7 +287,7 @@ class Publishers(PublishersRow):
                 arrival.set_exception(topic_unavailable())
         async for producer in in_slices(producers.values()):
             producer.end(reason)
-            ENDS.count += 1
+            ENDS.ended(producer)
 
     def _perform(self, effects: list[Effect]) -> None:
         for effect in () if self._has_ended else effects:

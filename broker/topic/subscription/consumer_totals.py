@@ -39,7 +39,7 @@ class ConsumerTotals:
         self._add(consumer, 1)
 
     def left(self, consumer: TopicConsumer) -> None:
-        ENDS.count += 1
+        ENDS.ended(consumer)
         self._add(consumer, -1)
         self._message_rate -= consumer.rates.messages.per_second
         self._byte_rate -= consumer.rates.bytes.per_second

@@ -299,7 +299,7 @@ class Subscriptions(SubscriptionsRow):
     def _remove(self, subscription: Subscription) -> None:
         del self._by_name[subscription.name]
         self.durable.remove(subscription.name)
-        ENDS.count += 1
+        ENDS.ended(subscription)
         for counters in (subscription.gone, *(consumer.counters for consumer in subscription.consumers)):
             self.gone.include(counters)
 
@@ -326,9 +326,10 @@ class Subscriptions(SubscriptionsRow):
         async for number, name in in_slices(enumerate(list(self._by_name), 1)):
             if number % RELEASED_AT_ONCE == 0:
                 await asyncio.sleep(_RELEASE_PAUSE_SECONDS)
-            self._by_name.pop(name, None)
+            subscription = self._by_name.pop(name, None)
             self.durable.remove(name)
-            ENDS.count += 1
+            if subscription is not None:
+                ENDS.ended(subscription)
 
 
 def start_of_reader(ledger: ManagedLedger, request: SubscribeRequest) -> Position:

@@ -11,6 +11,7 @@ from broker.errors import BrokerError, ServerError
 from managed_ledger.contract import ManagedLedger, ManagedLedgerError
 from managed_ledger.cursor.properties import public
 from ports.clock import Clock
+from ports.loop.slices import in_slices
 from wire.kernels.metadata import publish_times
 from wire.position import Position
 from wire.run import EntryRun
@@ -167,8 +168,10 @@ class StoredTopicOperations:
             raise broker_error(error) from error
 
     async def truncate(self) -> None:
-        for subscription in self._topic.subscriptions.all:
-            self._cursors.clear(subscription)
+        last = self._topic.ledger.last_confirmed  # messages that come meanwhile stay
+        async for subscription in in_slices(self._topic.subscriptions.all):
+            if self._topic.subscriptions.get(subscription.name) is subscription:  # not deleted meanwhile
+                subscription.acknowledge_through(last)
         try:
             await self._topic.ledger.trim(despite_retention=True)
         except ManagedLedgerError as error:

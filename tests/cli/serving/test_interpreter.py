@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 import pytest
 
 from cli.serving import interpreter
-from cli.serving.interpreter import GROWTH_OBJECTS, RUNS_BETWEEN_COUNTS, SettingAside
+from cli.serving.interpreter import GROWTH_OBJECTS, RUNS_BETWEEN_COUNTS, STAY_SECONDS, SettingAside
 
 
 @pytest.fixture
@@ -92,10 +92,10 @@ class FakeCollector:
 
 
 def aside_with(
-    objects: int, ended: Callable[[], int] | None = None
-) -> tuple[FakeCollector, SettingAside, list[Callable[[], None]]]:
-    collector, asked = FakeCollector(), list[Callable[[], None]]()
-    aside = SettingAside(collector, asked.append, ended)
+    objects: int, still_there: Callable[[], int] | None = None
+) -> tuple[FakeCollector, SettingAside, list[tuple[float, Callable[[], None]]]]:
+    collector, asked = FakeCollector(), list[tuple[float, Callable[[], None]]]()
+    aside = SettingAside(collector, lambda seconds, call: asked.append((seconds, call)), still_there)
     collector.new = objects
     aside.look_at_all()
     return collector, aside, asked
@@ -113,9 +113,9 @@ def test_garbage_that_was_set_aside_is_found_when_there_is_half_as_much_again() 
     grow(collector, aside, 400_000)
     assert asked == []
     grow(collector, aside, 200_000)
-    assert asked == [aside.look_at_all]
+    assert asked == [(0.0, aside.look_at_all)]
     collector.garbage_aside = 500_000
-    asked.pop()()
+    asked.pop()[1]()
     assert (collector.looked_at, collector.aside) == (2_600_000, 2_100_000)
     grow(collector, aside, 400_000)
     assert asked == [], "counted from what was left"
@@ -126,32 +126,68 @@ def test_little_growth_is_no_reason_to_look_at_all_however_small_the_process() -
     grow(collector, aside, GROWTH_OBJECTS // 2)
     assert asked == []
     grow(collector, aside, 1000)
-    assert asked == [aside.look_at_all]
+    assert asked == [(0.0, aside.look_at_all)]
 
 
 def test_growth_without_an_end_of_anything_is_no_garbage_and_is_not_even_counted() -> None:
     """Topics are loaded."""
-    ended = [0]
-    collector, aside, asked = aside_with(200_000, lambda: ended[0])
+    there = [0]
+    collector, aside, asked = aside_with(200_000, lambda: there[0])
     counts = collector.counts
     grow(collector, aside, 1_000_000)
-    ended[0] = 2_000
+    there[0] = 2_000
     grow(collector, aside, 1_000_000)
     assert (asked, collector.counts) == ([], counts)
-    ended[0] = 2_500
-    grow(collector, aside, 10)
-    assert asked == [aside.look_at_all]
-    asked.pop()()
-    ended[0] = 3_000
+
+
+def test_ended_things_that_stay_for_a_minute_lead_to_a_look_at_all() -> None:
+    there = [0]
+    collector, aside, asked = aside_with(200_000, lambda: there[0])
+    there[0] = 2_500
     grow(collector, aside, 1_000_000)
-    assert asked == [], "counted from then on"
+    ((seconds, look),) = asked
+    assert seconds == STAY_SECONDS
+    collector.garbage_aside = 500_000
+    look()
+    assert collector.aside == 700_000
+    asked.clear()
+    there[0] = 5_000
+    grow(collector, aside, 1_000_000)
+    assert asked == [], "counted from those that a look has left"
 
 
-def test_what_has_ended_and_gone_by_itself_is_counted_once() -> None:
-    ended = [0]
-    collector, aside, asked = aside_with(200_000, lambda: ended[0])
+def test_ended_things_that_leave_memory_by_themselves_are_not_even_counted_however_many_live() -> None:
+    """A topic with 30,000 subscriptions is deleted."""
+    there = [0]
+    collector, aside, asked = aside_with(200_000, lambda: there[0])
     counts = collector.counts
-    ended[0] = 3_000
+    for _ in range(3):
+        there[0] = 30_000
+        grow(collector, aside, 1_000_000)
+        there[0] = 0
+        while asked:
+            asked.pop()[1]()
+    assert (collector.counts, collector.looked_at) == (counts, 200_000)
+
+
+def test_ended_things_that_leave_memory_make_room_for_others_that_stay() -> None:
+    there = [3_000]
+    collector, aside, asked = aside_with(200_000, lambda: there[0])
+    there[0] = 0
+    grow(collector, aside, 1_000_000)
+    assert asked == []
+    there[0] = 2_500
+    grow(collector, aside, 1_000_000)
+    assert len(asked) == 1
+
+
+def test_ended_things_that_stay_without_growth_are_counted_once() -> None:
+    there = [0]
+    collector, aside, asked = aside_with(200_000, lambda: there[0])
+    counts = collector.counts
+    there[0] = 3_000
+    grow(collector, aside, 1000)
+    asked.pop()[1]()
     grow(collector, aside, 1000)
     assert (asked, collector.counts) == ([], counts + 1)
 

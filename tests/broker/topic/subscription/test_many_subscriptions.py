@@ -1,6 +1,7 @@
 """Work for each subscription of a topic is done in slices: other tasks of the loop have their turn."""
 
 import asyncio
+import gc
 from collections.abc import Callable
 from dataclasses import replace
 from itertools import pairwise
@@ -114,6 +115,21 @@ def test_each_subscription_of_a_topic_that_ends_counts_as_an_end() -> None:
         before = ENDS.count
         await world.topic.close()
         assert ENDS.count - before >= COUNT
+
+    run(scenario)
+
+
+def test_subscriptions_of_a_topic_that_has_ended_leave_memory_without_the_collector() -> None:
+    async def scenario() -> None:
+        world, before = await a_world(), ENDS.still_there
+        gc.disable()
+        try:
+            await world.topic.close()
+            await settle()
+            world.ledger.cursors.clear()
+            assert ENDS.still_there - before <= 1, "the topic, which the test has"
+        finally:
+            gc.enable()
 
     run(scenario)
 

@@ -9,6 +9,7 @@ from ports.loop.slices import SLICE
 from tests.broker.topic.subscription.test_many_subscriptions import a_passing_topic
 from tests.broker.topic.topic_world import ConsumerEnd, TopicWorld, payload, run, send_run, settle
 from tests.cost import Counter
+from wire.position import Position
 from wire.run import EntryRun
 
 COUNT = 8 * SLICE
@@ -141,6 +142,30 @@ def test_consumers_that_come_or_read_the_last_message_while_the_end_of_a_topic_i
         await settle()
         assert late.heard == [("end",)]
         assert [end.heard for end in ends[:-1]] == [[("end",)]] * (COUNT - 1)
+
+    run(scenario)
+
+
+def test_a_turn_of_the_loop_truncates_some_subscriptions_and_leaves_out_one_that_is_deleted_meanwhile() -> None:
+    async def scenario() -> None:
+        world = TopicWorld()
+        for number in range(COUNT):
+            await world.topic.subscriptions.create(f"s{number}", from_earliest=True)
+        (position,) = await world.publish_many(1)
+        first, *_, last = world.topic.subscriptions.all
+        with Counter() as counter:
+            truncating = asyncio.ensure_future(world.topic.operations.truncate())
+            while not first.cursor.is_acknowledged(position):  # noqa: ASYNC110
+                await asyncio.sleep(0)
+            await last.delete(force=False)
+            late = await world.ledger.append(send_run([1], [payload()]).entries)
+            await truncating
+        assert not any(
+            each.cursor.is_acknowledged(Position(late.ledger_id, late.last_entry_id)) for each in world.topic.subscriptions.all
+        )
+        assert all(each.cursor.is_acknowledged(position) for each in world.topic.subscriptions.all)
+        assert not last.cursor.is_acknowledged(position)
+        assert counter.longest < counter.steps / 4, f"of {counter.steps} in all"
 
     run(scenario)
 
