@@ -83,7 +83,7 @@ def test_a_turn_of_the_loop_asks_some_producers_for_what_they_have_under_way_bef
 
 
 def test_no_producer_of_a_topic_that_ends_stores_a_message_when_the_first_one_is_closed() -> None:
-    """Its message is answered when its own turn has come."""
+    """The message of a held producer is answered when that producer is closed."""
 
     async def scenario() -> None:
         world = TopicWorld()

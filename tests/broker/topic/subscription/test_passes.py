@@ -23,7 +23,7 @@ async def consumers(count: int, world: TopicWorld, permits: int = 1000) -> list[
 
 
 async def taken(world: TopicWorld, count: int) -> None:
-    """So many messages, of which no subscription has been told."""
+    """Stores so many messages, of which no subscription has been told."""
     world.ledger._listeners.clear()
     await world.ledger.append(send_run(range(count), [payload() for _ in range(count)]).entries)
 
