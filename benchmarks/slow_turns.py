@@ -78,7 +78,7 @@ def main() -> None:
 
         return run(watched(), **more)
 
-    uvloop.run = run_watched
+    uvloop.run = run_watched  # type: ignore[assignment]
     sys.argv[1:] = arguments
     runpy.run_module("cli", run_name="__main__", alter_sys=True)
 
