@@ -46,7 +46,7 @@ def run(scratch: Path, pattern: str, seconds_max: float, packages: str = PACKAGE
     places = free_places()
     module = _module(scratch, places)
     listed = _listed(module, pattern, packages)
-    without_docker = () if _has_docker() else tuple(test for test in WANT_DOCKER if test in listed)
+    without_docker = () if has_docker() else tuple(test for test in WANT_DOCKER if test in listed)
     with _server(scratch / "server", module, places):
         command = [*GO_TEST, "-json", "-count=1", "-p=1", packages, *(["-run", pattern] if pattern else [])]
         events = _tested(module, command, without_docker, seconds_max, scratch / "go-test.json")
@@ -74,7 +74,7 @@ def _module(scratch: Path, places: Places) -> Path:
     return module
 
 
-def _has_docker() -> bool:
+def has_docker() -> bool:
     """Tell whether a daemon answers: the command alone may be there without one."""
     if shutil.which("docker") is None:
         return False

@@ -51,15 +51,17 @@ class Preparation:
 
 @contextmanager
 def standalone(
-    directory: Path, configuration: str, places: Places, settings: tuple[str, ...], preparation: Preparation
+    directory: Path, configuration: str, places: Places, settings: tuple[str, ...], preparation: Preparation | None = None
 ) -> Iterator[None]:
-    """Run a standalone with the configuration's text, the settings over it, and the preparation done."""
+    """Run a standalone with the configuration's text, the settings over it, and the preparation done, if there is one."""
     directory.mkdir(parents=True)
     file = directory / "standalone.conf"
     file.write_text(configuration)
     with ServerProcess(directory, (*places.settings(), *settings)) as server:
         server.configuration, server.ports = str(file), ()
-        _prepare(server.start().web_url, preparation)
+        ready = server.start()
+        if preparation is not None:
+            _prepare(ready.web_url, preparation)
         yield
 
 

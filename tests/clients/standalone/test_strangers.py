@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from benchmarks.strangers import java_suite, python_suite, reactive_suite, rust_suite
+from benchmarks.strangers import java_suite, node_suite, python_suite, reactive_suite, rust_suite
 from benchmarks.strangers.class_files import without_clusters
 from benchmarks.strangers.secured_standalone import Places
 from benchmarks.strangers.verdicts import FAILED, PASSED, SKIPPED, Report, Verdict, with_those_that_did_not_run
@@ -128,3 +128,18 @@ def test_names_with_a_cluster_in_a_class_file_become_names_of_the_second_version
     told = (b"persistent://prop/use/ns/topic", b"my-tenant/test/ns", b"src/test/resources", b"a/b/c")
     wanted = (b"persistent://prop/ns/topic", b"my-tenant/test-ns", b"src/test/resources", b"a/b/c")
     assert without_clusters(class_file(*told)) == class_file(*wanted)
+
+
+def test_a_node_test_that_failed_has_its_message_and_a_file_that_does_not_load_has_failed() -> None:
+    def suite(message: str, *tests: tuple[str, str, list[str]]) -> dict[str, object]:
+        results = [{"fullName": name, "status": status, "failureMessages": said} for name, status, said in tests]
+        return {"message": message, "assertionResults": results}
+
+    told = suite("", ("a b", "passed", []), ("a c", "failed", ["\x1b[31mnot\x1b[0m so"]), ("a d", "pending", []))
+    report = json.dumps({"testResults": [told, suite("cannot be loaded")]})
+    assert list(node_suite.verdicts("some.test.js", report)) == [
+        Verdict("some: a b", PASSED),
+        Verdict("some: a c", FAILED, "not so"),
+        Verdict("some: a d", SKIPPED),
+        Verdict("some.test.js", FAILED, "cannot be loaded"),
+    ]
