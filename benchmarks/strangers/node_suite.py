@@ -9,6 +9,7 @@ Never in here: verdicts (verdicts.py).
 import json
 import os
 import re
+import shutil
 import subprocess
 import time
 from collections.abc import Iterator, Mapping
@@ -22,7 +23,6 @@ from tests.toolchain import FETCH_SECONDS_MAX, run_tool
 
 REPOSITORY = "https://github.com/apache/pulsar-client-node"
 RELEASE = "1.18.0"
-NODE_HEADERS = "/usr"
 WANT_DOCKER = ("failover_client_test.test.js",)
 """Files whose tests start Apache's own broker in containers."""
 _OUTCOMES = {"passed": PASSED, "failed": FAILED, "pending": SKIPPED, "todo": SKIPPED}
@@ -64,9 +64,10 @@ def _built(clone: Path, cpp_client: Path | None) -> Mapping[str, str]:
         "LIBRARY_PATH": library,
         "LD_LIBRARY_PATH": os.pathsep.join([library, *filter(None, [os.environ.get("LD_LIBRARY_PATH")])]),
     }
+    headers = Path(shutil.which("node") or "/usr/bin/node").resolve().parent.parent
     for step in ("configure", "build"):
-        run_tool(["npx", "node-pre-gyp", step, f"--nodedir={NODE_HEADERS}"], clone, FETCH_SECONDS_MAX, environment)
-    run_tool(["node", "GenCertFile.js"], clone, FETCH_SECONDS_MAX)
+        run_tool(["npx", "node-pre-gyp", step, f"--nodedir={headers}"], clone, FETCH_SECONDS_MAX, environment)
+    run_tool(["node", "GenCertFile.js"], clone, FETCH_SECONDS_MAX, environment)
     return {**os.environ, **environment}
 
 

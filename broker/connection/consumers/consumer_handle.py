@@ -30,7 +30,6 @@ class ConsumerHandle(ConsumerHandleRow):
     __slots__ = (
         "_frames",
         "_on_closed",
-        "early_permits",
         "request_id",
         "subscription",
         "topic",
@@ -58,8 +57,6 @@ class ConsumerHandle(ConsumerHandleRow):
         """Once it is known, as is `subscription`."""
         self.subscription = ""
         self.consumer = None
-        self.early_permits = 0
-        """Of FLOWs that came while SUBSCRIBE was under way."""
         self.unsubscribes = False
         """The client has asked for the end of the subscription: it needs no CLOSE_CONSUMER."""
 

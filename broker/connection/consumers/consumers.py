@@ -1,7 +1,8 @@
 """SUBSCRIBE, FLOW, ACK, REDELIVER, CLOSE_CONSUMER: the consumers of one connection. `consumer_requests` has the rest.
 
-A consumer id is pending while its topic is loaded, then attached. FLOWs that come while it is pending are kept; commands for an
-unknown id are ignored, as in Apache's ServerCnx: the broker may have closed it a moment ago.
+A consumer id is pending while its topic is loaded, then attached. FLOWs that come while it is pending are ignored, as are commands
+for an unknown id, as in Apache's ServerCnx: the broker may have closed it a moment ago, and its client subscribes again. Such a
+client asks for permits again once it has the answer; Go's knows its consumer only then, and drops messages that come earlier.
 """
 
 import asyncio
@@ -98,8 +99,6 @@ class Consumers:
         peer = self._link.address
         log.info(line("consumer attached", peer=peer, topic=topic.name, subscription=consumer.subscription, name=consumer.name))
         self._link.answer(replies.success(handle.request_id))
-        if handle.early_permits:
-            consumer.flow(handle.early_permits)
 
     def _refuse(self, handle: ConsumerHandle, failure: BrokerError) -> None:
         if self._handles.get(handle.consumer_id) is handle:
@@ -112,12 +111,8 @@ class Consumers:
         permits = command.flow.message_permits
         if not 0 < permits <= _PERMITS_MAX:
             raise ProtocolViolation(f"FLOW with {permits} permits for consumer {command.flow.consumer_id}")
-        handle = self._handles.get(command.flow.consumer_id)
-        if handle is None:
-            return
-        if handle.consumer is None:
-            handle.early_permits += permits
-        else:
+        handle = self.attached(command.flow.consumer_id)
+        if handle is not None and handle.consumer is not None:
             handle.consumer.flow(permits)
 
     def acknowledge_plain(self, buffer: Buffer, at: int, end: int) -> int:

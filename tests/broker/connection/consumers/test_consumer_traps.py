@@ -36,14 +36,18 @@ from wire.position import Position
 # ---- 10 to 13, 16, 17: consumers
 
 
-def test_permits_that_come_before_the_success_are_not_lost() -> None:
+def test_permits_that_come_before_the_success_count_for_nothing() -> None:
+    """Go's consumer that subscribes again sends old permits at once, and drops messages that come before the success."""
+
     async def scenario() -> None:
         async with a_peer() as peer:
             peer.send(subscribe())
             peer.send(flow(1, 100))
             peer.send(flow(1, 50))
             assert (await peer.answer()).type == BaseCommand.SUCCESS
-            assert peer.topic().consumers[0].permits == [150]
+            peer.send(flow(1, 1))
+            await settle()
+            assert peer.topic().consumers[0].permits == [1]
 
     play(scenario)
 
