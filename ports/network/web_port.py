@@ -5,9 +5,11 @@ Owns what is the same for all connections of a port, and knows no route. Importe
 
 import asyncio
 import logging
+import string
 from email.utils import formatdate
 from typing import Any
 
+import h11
 from uvicorn.config import Config
 from uvicorn.protocols.http.h11_impl import H11Protocol
 from uvicorn.server import ServerState
@@ -15,6 +17,8 @@ from uvicorn.server import ServerState
 from ports.clock import Clock, RealClock
 
 Headers = list[tuple[bytes, bytes]]
+_TOKEN = frozenset((string.ascii_letters + string.digits + "!#$%&'*+-.^_`|~").encode())
+"""Bytes of a method (RFC 9110, 5.6.2)."""
 
 
 class DatedState(ServerState):
@@ -37,11 +41,22 @@ class DatedState(ServerState):
 
 
 class WebProtocol(H11Protocol):
-    """uvicorn's, that tells the application of its connection's certificate, as `request.state.certificate` (None: none)."""
+    """uvicorn's, that tells the application of its connection's certificate, as `request.state.certificate` (None: none).
+
+    Bytes between requests that cannot begin one end the connection at once with 400, as Jetty does: Node.js sends a body with
+    DELETE and names no length, and a connection that waits for the line's end would refuse the next request in its place.
+    """
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]  # as uvicorn has it
         self.app_state: dict[str, Any] = {"certificate": transport.get_extra_info("peercert")}
         super().connection_made(transport)
+
+    def handle_events(self) -> None:
+        super().handle_events()
+        if self.conn.their_state is h11.IDLE and not self.transport.is_closing():
+            rest, _ = self.conn.trailing_data
+            if rest and rest[0] not in _TOKEN:
+                self.send_400_response("Invalid HTTP request received.")
 
 
 class WebPort:
