@@ -1,8 +1,8 @@
 """SUBSCRIBE, FLOW, ACK, REDELIVER, CLOSE_CONSUMER: the consumers of one connection. `consumer_requests` has the rest.
 
-A consumer id is pending while its topic is loaded, then attached. FLOWs that come while it is pending are ignored, as are commands
-for an unknown id, as in Apache's ServerCnx: the broker may have closed it a moment ago, and its client subscribes again. Such a
-client asks for permits again once it has the answer; Go's knows its consumer only then, and drops messages that come earlier.
+A consumer id is pending while its topic is loaded, then attached. FLOWs that come while it is pending are ignored, and commands
+for an unknown id, as in Apache's ServerCnx: the broker may have closed it a moment ago, and its client subscribes again. That
+client asks for permits once it has the answer; Go's knows its consumer only then, and drops messages that come earlier.
 """
 
 import asyncio

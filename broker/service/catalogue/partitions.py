@@ -45,7 +45,7 @@ class PartitionedTopics:
 
     def __init__(self, store: MetadataStore, partitions_max: int) -> None:
         self.store = store
-        self._partitions_max = min(partitions_max or PARTITIONS_MAX, PARTITIONS_MAX)
+        self.partitions_max = min(partitions_max or PARTITIONS_MAX, PARTITIONS_MAX)
 
     async def get(self, topic: TopicName) -> PartitionedTopicMetadata:
         """Returns the metadata of the topic itself, not of the topic that it is a partition of."""
@@ -157,7 +157,7 @@ class PartitionedTopics:
 
     def _check(self, topic: TopicName, partitions: int) -> None:
         """Checks the number; what an operator allows to clients does not concern the coordinators of transactions."""
-        allowed = PARTITIONS_MAX if topic.is_of_transactions else self._partitions_max
+        allowed = PARTITIONS_MAX if topic.is_of_transactions else self.partitions_max
         if not 1 <= partitions <= allowed:
             raise BadPartitionCount(f"Number of partitions should be between 1 and {allowed}, not {partitions}")
 

@@ -14,6 +14,7 @@ from ...rest.answers import Refusal, json_answer, no_content
 from ...rest.bodies import plain
 from ...rest.endpoints import SUPER_USER, Access, Endpoint
 from ...rest.names import namespace_of
+from .policy_checks import check_auto_partitions
 from .policy_table import OFFLOAD, POLICIES, NamespacePolicy
 
 NAMESPACE = "/admin/v2/namespaces/{tenant}/{namespace}"
@@ -86,6 +87,8 @@ class NamespacePolicyRoutes:
             return await self._remove(policy, request)
         await self._catalogue.namespaces.require(namespace_of(request))
         policy.require(value)
+        if policy.name == "autoTopicCreation":
+            check_auto_partitions(value, self._catalogue.partitioned_topics.partitions_max)
 
         def edit(document: Document) -> None:
             if policy.fits is not None:

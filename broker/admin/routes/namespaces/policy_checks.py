@@ -47,6 +47,12 @@ def check_auto_topic(value: Any) -> None:
         raise Refusal(412, f"Invalid configuration for autoTopicCreationOverride. the detail is {wrong}")
 
 
+def check_auto_partitions(value: Any, partitions_max: int) -> None:
+    """406 for partitions of topics to come that no topic may have (Apache: NamespacesBase)."""
+    if value.get("topicType") == "partitioned" and (value.get("defaultNumPartitions") or 0) > partitions_max:
+        raise Refusal(406, f"Number of partitions should be less than or equal to {partitions_max}")
+
+
 def check_entry_filters(value: Any) -> None:
     """There are no filters to be loaded, so that none is ever found."""
     names = [name.strip() for name in (value.get("entryFilterNames") or "").split(",") if name.strip()]
