@@ -13,8 +13,9 @@ UNCOMPRESSED_BYTES_MAX = 128 << 20
 
 
 def _inflate_into(body: bytes, room: bytearray) -> int:
-    plain = zlib.decompressobj().decompress(body, len(room))
-    room[: len(plain)] = plain
+    """Number of bytes, or one more than the room has. A stream may end with a flush and no checksum, as Apache's do."""
+    plain = zlib.decompressobj().decompress(body, len(room) + 1)
+    room[: len(plain)] = plain[: len(room)]
     return len(plain)
 
 

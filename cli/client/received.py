@@ -4,9 +4,9 @@ import base64
 from collections.abc import Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-import cramjam
-
-from wire.generated.pulsar_api_pb2 import LZ4, NONE, SNAPPY, ZLIB, ZSTD, MessageMetadata, SingleMessageMetadata
+from wire.compression import decompress
+from wire.errors import MalformedPayload
+from wire.generated.pulsar_api_pb2 import MessageMetadata, SingleMessageMetadata
 from wire.payloads import batch_messages, broker_entry_metadata, message_metadata, split_section, verify
 
 
@@ -97,19 +97,7 @@ def _message(
 
 
 def _uncompressed(metadata: MessageMetadata, payload: bytes) -> bytes:
-    size = metadata.uncompressed_size
     try:
-        match metadata.compression:
-            case _ if metadata.compression == NONE:
-                return payload
-            case _ if metadata.compression == LZ4:
-                return bytes(cramjam.lz4.decompress_block(payload, output_len=size))
-            case _ if metadata.compression == ZLIB:
-                return bytes(cramjam.zlib.decompress(payload))
-            case _ if metadata.compression == ZSTD:
-                return bytes(cramjam.zstd.decompress(payload))
-            case _ if metadata.compression == SNAPPY:
-                return bytes(cramjam.snappy.decompress_raw(payload))
-    except cramjam.DecompressionError as error:
-        raise Undecodable(f"cannot be decompressed: {error}") from None
-    raise Undecodable(f"compression {metadata.compression} is not known")
+        return bytes(decompress(metadata.compression, payload, metadata.uncompressed_size))
+    except MalformedPayload as error:
+        raise Undecodable(f"the message {error}") from None

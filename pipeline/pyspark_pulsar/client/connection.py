@@ -6,6 +6,7 @@ A connection that breaks is `Lost`, and whoever holds it makes another one; what
 import select
 import socket
 import ssl
+import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias
@@ -119,10 +120,11 @@ class Connection:
             raise Lost(f"{self.url}: {error}") from None
 
     def ask(self, command: BaseCommand, answer: int) -> BaseCommand:
-        """The first command of that type. Lost, Refused; whatever else comes meanwhile is not waited for by anybody."""
+        """First command of that type; others that come before it are dropped. Lost, also after the timeout; Refused."""
         self.send(command)
+        until = self.deadline()
         while True:
-            found = self.command()
+            found = self.command(until)
             if found.type == answer:
                 return found
             raise_refusal(self.url, found)
@@ -135,15 +137,23 @@ class Connection:
         for each in commands:
             self.send(each)
         for _ in commands:
-            found = self.command()
+            until = self.deadline()
+            found = self.command(until)
             while found.type != answer:
                 raise_refusal(self.url, found)
-                found = self.command()
+                found = self.command(until)
             yield found
 
-    def command(self) -> BaseCommand:
-        """Next command; pings are answered."""
+    def deadline(self) -> float:
+        """Monotonic time, in seconds, until which an answer to a question that is asked now is awaited."""
+        return time.monotonic() + self._timeout
+
+    def command(self, until: float | None = None) -> BaseCommand:
+        """Next command, until `deadline` if nothing else is said; pings are answered and are no sign of it. Lost."""
+        until = self.deadline() if until is None else until
         while (found := self._whole_command()) is None:
+            if not self._readable(max(0.0, until - time.monotonic())) or time.monotonic() > until:
+                raise Lost(f"{self.url} gave no answer within {self._timeout:g} s")
             self._receive(self._timeout)
         return found
 

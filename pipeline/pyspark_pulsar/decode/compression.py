@@ -1,5 +1,7 @@
 """Payloads as they were before their producer compressed them, one entry at a time: a library's call for each batch."""
 
+import zlib
+
 import cramjam
 
 from wire.generated.pulsar_api_pb2 import LZ4, NONE, SNAPPY, ZLIB, ZSTD
@@ -13,12 +15,12 @@ class Undecodable(Exception):
 
 
 def uncompressed(payload: bytes, compression: int, size: int) -> bytes:
-    """`size` as the entry's metadata says it. Undecodable."""
+    """Payload of `size` bytes, as the entry's metadata states it; no more than that is ever made. Undecodable."""
     if not 0 <= size <= UNCOMPRESSED_BYTES_MAX:
         raise Undecodable(f"compressed payload that says it becomes {size} bytes")
     try:
         found = _uncompressed(payload, compression, size)
-    except (cramjam.DecompressionError, ValueError) as error:
+    except (cramjam.DecompressionError, zlib.error, ValueError) as error:
         raise Undecodable(f"payload cannot be decompressed: {error}") from None
     if len(found) != size:
         raise Undecodable(f"compressed payload of {len(found)} bytes that says it has {size}")
@@ -33,9 +35,9 @@ def _uncompressed(payload: bytes, compression: int, size: int) -> bytes:
         case _ if compression == LZ4:
             return bytes(room[: cramjam.lz4.decompress_block_into(payload, room)])
         case _ if compression == ZLIB:
-            return bytes(cramjam.zlib.decompress(payload))
+            return zlib.decompressobj().decompress(payload, size + 1)
         case _ if compression == ZSTD:
             return bytes(room[: cramjam.zstd.decompress_into(payload, room)])
         case _ if compression == SNAPPY:
-            return bytes(cramjam.snappy.decompress_raw(payload))
+            return bytes(room[: cramjam.snappy.decompress_raw_into(payload, room)])
     raise Undecodable(f"compression of type {compression}, which is not known")

@@ -1,5 +1,7 @@
 """Answers of pulsar-client to wrong usage, and the messages that its options make."""
 
+import zlib
+
 import pytest
 
 from cli.client.__main__ import main
@@ -45,8 +47,6 @@ def metadata(**more: object) -> MessageMetadata:
 
 
 def test_a_compressed_batch_is_taken_apart() -> None:
-    import zlib
-
     body = b""
     for index in range(3):
         payload = b"m%d" % index
@@ -59,6 +59,13 @@ def test_a_compressed_batch_is_taken_apart() -> None:
     assert [(each.payload, each.key, each.event_time, dict(each.properties)) for each in found] == [
         (b"m%d" % index, f"k{index}", index, {"n": str(index)}) for index in range(3)
     ]
+
+
+@pytest.mark.parametrize("stated", [10, 2**32 - 1])
+def test_a_message_that_becomes_larger_than_stated_or_than_any_message_is_refused(stated: int) -> None:
+    about = metadata(compression=ZLIB, uncompressed_size=stated)
+    with pytest.raises(Undecodable, match="uncompressed"):
+        decoded(payload_section(about, zlib.compress(bytes(1 << 20))))
 
 
 def test_an_encrypted_message_is_refused() -> None:

@@ -84,7 +84,8 @@ class HeldLetters:
 
     def _await_answer(self, connection: Connection) -> None:
         """A topic that moves to another broker closes its consumers: then there is no answer to wait for."""
-        while (found := connection.command()).type != BaseCommand.ACK_RESPONSE:
+        until = connection.deadline()
+        while (found := connection.command(until)).type != BaseCommand.ACK_RESPONSE:
             raise_refusal(f"{self._topic}: {connection.url}", found)
             if found.type == BaseCommand.CLOSE_CONSUMER:
                 raise Lost(f"{connection.url} closed the consumer")
