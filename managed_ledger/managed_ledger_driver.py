@@ -29,7 +29,7 @@ from .append.listeners import AppendListeners, ConfirmedListeners, New, RefusedL
 from .append.rollover import rollover_limits
 from .cache.entry_cache import CachedLog
 from .contract import LATEST, LedgerFacts, ManagedCursor, Skipped
-from .cursor.cursor_driver import MemoryCursor
+from .cursor.cursor_host import HostedCursor
 from .cursor.cursors_driver import LedgerCursors
 from .errors import ManagedLedgerError, ManagedLedgerFenced, ManagedLedgerTerminated
 from .ledgers.deletion_driver import LedgerDeletion
@@ -244,7 +244,7 @@ class StoredManagedLedger:
         await self._cursors.delete(name)
         self._trimming.trim_soon()
 
-    def went_back(self, cursor: MemoryCursor) -> None:
+    def went_back(self, cursor: HostedCursor) -> None:
         self._cursors.went_back(cursor)
 
     def mark_moved(self, old: Position, new: Position) -> None:
@@ -253,7 +253,7 @@ class StoredManagedLedger:
         if new.ledger_id != old.ledger_id or (span is not None and not span.is_open and new.entry_id + 1 == span.entries):
             self._trimming.trim_soon()
 
-    def cursor_closed(self, cursor: MemoryCursor) -> None:
+    def cursor_closed(self, cursor: HostedCursor) -> None:
         self._cursors.closed(cursor)
         if not cursor.durable:
             self._trimming.trim_soon()

@@ -10,11 +10,9 @@ import asyncio
 from collections import deque
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import NamedTuple
 
 from bookkeeper.ledgers import LedgerError
-from bookkeeper.ports import MixTaker
-from bookkeeper.write.parts import Part
+from bookkeeper.write.parts import Part, Route
 from bookkeeper.write.quorum_tracker import Quorum, QuorumTracker
 from wire.kernels.rows import OUTSTANDING_BYTES_MAX as OUTSTANDING_BYTES_MAX
 from wire.kernels.rows import OUTSTANDING_ENTRIES_MAX as OUTSTANDING_ENTRIES_MAX
@@ -22,14 +20,6 @@ from wire.kernels.rows import AddsRow
 
 NO_PIECE = -1
 """Number of a part that the tracker does not know."""
-
-
-class Route(NamedTuple):
-    """Bookies that get the parts of a ledger, and their seats. Parts of ledgers with the same route are sent together."""
-
-    master_key: bytes
-    seats: tuple[int, ...]
-    takers: tuple[MixTaker, ...]
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,13 +7,29 @@ ledgers are one buffer, one hand-over to a bookie and one answer (`bookkeeper.wr
 
 import asyncio
 from array import array
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
+from bookkeeper.ports import MixTaker
 from wire.kernels.rows import PartRow
 from wire.run import Buffer, EntryBatch, EntryRun
 
-if TYPE_CHECKING:
-    from bookkeeper.write.counted_adds import CountedAdds
+
+class Route(NamedTuple):
+    """Bookies that get the parts of a ledger, and their seats. Parts of ledgers with the same route are sent together."""
+
+    master_key: bytes
+    seats: tuple[int, ...]
+    takers: tuple[MixTaker, ...]
+
+
+class LedgerAdds(Protocol):
+    """The appends of one ledger that are under way, as the bookies' answers reach them: `counted_adds.CountedAdds`."""
+
+    route: Route | None
+
+    def is_in(self, seat: int) -> bool: ...
+    def part_stored(self, part: "Part", seat: int) -> None: ...
+    def part_failed(self, part: "Part", seat: int, error: BaseException) -> None: ...
 
 
 class PartOwner(Protocol):
@@ -52,7 +68,7 @@ class Part(PartRow):
 
     __slots__ = ()
 
-    adds: "CountedAdds"
+    adds: LedgerAdds
     """Owner of this append. `acked`, `piece`, `last_add_confirmed` and `length_before` are for the owner and `together` alone:
     the seats that have answered, as bits; the number by which the quorum tracker knows the append; and the values in the
     headers."""

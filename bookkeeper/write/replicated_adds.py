@@ -21,8 +21,8 @@ from typing import Protocol
 
 from bookkeeper.ledgers import LedgerClosed, LedgerError, LedgerFenced
 from bookkeeper.ports import BookieClient, MixingBookie
-from bookkeeper.write.counted_adds import PLAIN_RULES, AddRules, CountedAdds, Route
-from bookkeeper.write.parts import AppendedRun, Part
+from bookkeeper.write.counted_adds import PLAIN_RULES, AddRules, CountedAdds
+from bookkeeper.write.parts import AppendedRun, Part, Route
 from bookkeeper.write.quorum_tracker import Quorum, Send, Verdict
 from ports.loop.promise import listen, promises
 from ports.loop.queue_on_demand import queued

@@ -11,8 +11,7 @@ from functools import partial
 from typing import NamedTuple, Protocol
 
 from bookkeeper.ports import MixTaker
-from bookkeeper.write.counted_adds import Route
-from bookkeeper.write.parts import Part
+from bookkeeper.write.parts import Part, Route
 from ports.loop.promise import listen
 from ports.loop.turn import turn_of
 from wire.bookie.codes import BookieCode, BookieError, NotAsOne

@@ -19,7 +19,7 @@ from ..errors import ManagedLedgerError, ManagedLedgerFenced
 from ..surroundings import Surroundings
 from .acknowledgements import Acknowledgements
 from .cursor_driver import DurableCursor, MemoryCursor
-from .cursor_host import CursorHost, before
+from .cursor_host import CursorHost, HostedCursor, before
 from .cursor_store import CursorStore
 from .slowest_cursor import SlowestCursor
 from .state import CursorState
@@ -91,13 +91,13 @@ class LedgerCursors:
         self._hears_went_back = listener
         return end
 
-    def went_back(self, cursor: MemoryCursor) -> None:
+    def went_back(self, cursor: HostedCursor) -> None:
         self.slowest.noted(cursor.name)
         if self._hears_went_back is not None:
             self._hears_went_back(cursor.name)
         self._pass_lost(cursor)
 
-    def _pass_lost(self, cursor: MemoryCursor) -> None:
+    def _pass_lost(self, cursor: HostedCursor) -> None:
         """Acknowledges lost entries: nobody asks for them a second time, so that the cursor would stay before them."""
         for ledger_id, entry_ids in self._lost():
             cursor.acknowledge_entries(ledger_id, entry_ids)
@@ -147,7 +147,7 @@ class LedgerCursors:
         if failures:
             raise failures[0]
 
-    def closed(self, cursor: MemoryCursor) -> None:
+    def closed(self, cursor: HostedCursor) -> None:
         if self.by_name.get(cursor.name) is cursor:
             del self.by_name[cursor.name]
             self.slowest.left()

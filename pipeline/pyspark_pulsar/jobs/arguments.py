@@ -8,6 +8,8 @@ from typing import NoReturn
 
 from ..errors import WrongOption
 
+FILES = "parquet:"
+"""Prefix of the path of a side that is files, not topics."""
 _INVALID = re.compile(r"invalid choice: '([^']*)'")
 _UNKNOWN = re.compile(r"unrecognized arguments: (-[^\s=]*)")
 

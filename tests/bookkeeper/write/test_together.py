@@ -12,8 +12,8 @@ from bookkeeper.client import BookKeeper
 from bookkeeper.ledgers import LedgerError, LedgerFenced, LedgerReader, LedgerWriter
 from bookkeeper.settings import BookKeeperSettings
 from bookkeeper.write import together
-from bookkeeper.write.counted_adds import CountedAdds, Route
-from bookkeeper.write.parts import Part
+from bookkeeper.write.counted_adds import CountedAdds
+from bookkeeper.write.parts import Part, Route
 from bookkeeper.write.replicated_adds import ReplicatedAdds
 from metadata.memory import MemoryStore, SharedTree
 from simulation.world.clock import SimClock

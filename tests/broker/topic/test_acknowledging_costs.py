@@ -16,6 +16,7 @@ from broker.topic.acknowledging import Acknowledging
 from broker.topic.contract import Acknowledgement
 from managed_ledger.cursor.acknowledgements import Acknowledgements
 from managed_ledger.cursor.cursor_driver import MemoryCursor
+from managed_ledger.cursor.cursor_host import HostedCursor
 from managed_ledger.errors import ManagedLedgerFenced
 from managed_ledger.ledgers.sequence import LedgerSequence
 from tests.broker.topic.topic_world import ack_run
@@ -61,7 +62,7 @@ class Place:
 
     def mark_moved(self, old: Position, new: Position) -> None: ...
     def fenced(self, error: ManagedLedgerFenced) -> None: ...
-    def cursor_closed(self, cursor: MemoryCursor) -> None: ...
+    def cursor_closed(self, cursor: HostedCursor) -> None: ...
     def went_back(self, cursor: object) -> None: ...
 
 

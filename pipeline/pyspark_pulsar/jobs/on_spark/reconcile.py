@@ -6,11 +6,9 @@ from typing import Any
 from ...client.admin import ledgers_of_all
 from ...client.brokers import topics_of
 from ...options import parse_options
+from ..arguments import FILES
 from ..progress import Progress, SparkProgress
 from ..report import Report, Table
-
-FILES = "parquet:"
-"""Before the path of a side that is files."""
 
 
 def add_arguments(job: argparse.ArgumentParser) -> None:

@@ -12,7 +12,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.types import BinaryType
 
 from ...errors import WrongOption
-from .reconcile import FILES
+from ..arguments import FILES
 from .spark_errors import reason
 
 _EXPECTED = "Expected what land wrote, all columns of it: parquet:DIRECTORY/data, where DIRECTORY is its --to"
