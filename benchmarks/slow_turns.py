@@ -1,8 +1,8 @@
 """A server whose long turns of the event loop are written down: `python -m benchmarks.slow_turns FILE standalone ...`.
 
 A thread looks at the loop every few milliseconds. FILE gets a line of JSON for each time that the loop was busy for longer than
-SLOW_MS, with the stacks that were seen meanwhile, and for each run of the cycle collector that took so long. The watching costs
-some percent of the processor: figures are taken without it.
+SLOW_MS, with the stacks that were seen meanwhile, and for each run of the cycle collector and each request to give free memory
+back that took so long. The watching costs some percent of the processor: figures are taken without it.
 """
 
 import asyncio
@@ -17,6 +17,8 @@ from collections.abc import Coroutine
 from typing import Any
 
 import uvloop
+
+from ports import allocator
 
 SLOW_MS = 20.0
 BEAT_SECONDS = 0.002
@@ -34,6 +36,8 @@ class Watch:
         self._beat_at = time.perf_counter()
         self._stacks: list[list[str]] = []
         self._collecting_since = 0.0
+        self._trim = allocator._trim
+        allocator._trim = self._give_back
         gc.callbacks.append(self._collected)
         self._beat()
         threading.Thread(target=self._look, daemon=True).start()
@@ -53,6 +57,15 @@ class Watch:
         elif now - self._collecting_since > self._slow_seconds:
             ms = round(1000 * (now - self._collecting_since), 1)
             self._write({"collector_ms": ms, "generation": info["generation"]})
+
+    def _give_back(self, keep_bytes: int) -> None:
+        """Runs in a thread, and holds the allocator's lock meanwhile."""
+        began = time.perf_counter()
+        if self._trim is not None:
+            self._trim(keep_bytes)
+        seconds = time.perf_counter() - began
+        if seconds > self._slow_seconds:
+            self._write({"give_back_ms": round(1000 * seconds, 1)})
 
     def _look(self) -> None:
         while True:
