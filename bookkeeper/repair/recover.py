@@ -16,7 +16,7 @@ from bookkeeper.repair.all_ledgers import for_each_ledger
 from bookkeeper.repair.client import RepairClient
 from bookkeeper.repair.counters import RepairCounters
 from bookkeeper.repair.errors import RepairError
-from bookkeeper.repair.ledger_repair import LedgerRepair
+from bookkeeper.repair.ledger.ledger_repair import LedgerRepair
 
 READS_MAX = 64
 

@@ -13,7 +13,7 @@ from bookkeeper.ledgers import LedgerError
 from bookkeeper.repair.backlog import Action, Backlog, Due
 from bookkeeper.repair.client import RepairClient
 from bookkeeper.repair.counters import RepairCounters
-from bookkeeper.repair.ledger_repair import LedgerRepair, State
+from bookkeeper.repair.ledger.ledger_repair import LedgerRepair, State
 from bookkeeper.repair.underreplication.tree import DISABLED, HeldLedger
 from metadata.sessions import SessionEvent, Sessions
 from metadata.store import MetadataError

@@ -3,8 +3,8 @@
 from typing import Any
 
 from bookkeeper.repair.backlog import Backlog
-from bookkeeper.repair.copier import Copier, TargetFailed
-from bookkeeper.repair.ledger_repair import LedgerRepair, RepairOutcome, State
+from bookkeeper.repair.ledger.copier import Copier, TargetFailed
+from bookkeeper.repair.ledger.ledger_repair import LedgerRepair, RepairOutcome, State
 
 FOR_EVER_SECONDS = 1e9
 

@@ -17,7 +17,7 @@ from bookkeeper.ledger_end.recovery import EntryMissing, Recovery, Rewritten
 from bookkeeper.ledger_end.recovery_driver import RecoveryDriver
 from bookkeeper.ledger_metadata.registry import LedgerRegistry, RegisteredLedger
 from bookkeeper.ledgers import LedgerError
-from bookkeeper.repair.copier import Copier
+from bookkeeper.repair.ledger.copier import Copier
 from bookkeeper.write import writer
 from bookkeeper.write.counted_adds import CountedAdds
 from bookkeeper.write.ensemble_change import WriterEnsembles

@@ -13,8 +13,8 @@ from bookkeeper.ledgers import LedgerError
 from bookkeeper.repair.all_ledgers import for_each_ledger
 from bookkeeper.repair.client import RepairClient
 from bookkeeper.repair.counters import RepairCounters
-from bookkeeper.repair.fragments import could_spread_more
-from bookkeeper.repair.ledger_repair import LedgerRepair
+from bookkeeper.repair.ledger.fragments import could_spread_more
+from bookkeeper.repair.ledger.ledger_repair import LedgerRepair
 from ports.logs import line
 
 _log = logging.getLogger(__name__)

@@ -12,7 +12,7 @@ from bookkeeper.ports import BookieClient
 from bookkeeper.repair.auto_recovery import AutoRecovery
 from bookkeeper.repair.client import RepairClient
 from bookkeeper.repair.counters import RepairCounters
-from bookkeeper.repair.ledger_repair import LedgerRepair
+from bookkeeper.repair.ledger.ledger_repair import LedgerRepair
 from bookkeeper.repair.settings import RepairSettings
 from bookkeeper.settings import BookKeeperSettings
 from bookkeeper.write.quorum_tracker import Quorum

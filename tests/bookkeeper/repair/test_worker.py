@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from bookkeeper.repair import backlog
-from bookkeeper.repair.ledger_repair import LedgerRepair, RepairOutcome
+from bookkeeper.repair.ledger.ledger_repair import LedgerRepair, RepairOutcome
 from bookkeeper.repair.settings import RepairSettings
 from tests.bookkeeper.repair.repair_world import RepairWorld
 from tests.simulation.worlds import World, run

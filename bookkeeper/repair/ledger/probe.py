@@ -10,8 +10,8 @@ from bookkeeper.ledger_metadata.codec import LedgerMetadata
 from bookkeeper.ledger_metadata.registry import RegisteredLedger
 from bookkeeper.ports import BookieClient
 from bookkeeper.read.reader import DamagedEntry, sound_entries
-from bookkeeper.repair.fragments import Fragment, probed_entries, quorum_of
-from bookkeeper.repair.plan import Findings, Lack, asked_copies
+from bookkeeper.repair.ledger.fragments import Fragment, probed_entries, quorum_of
+from bookkeeper.repair.ledger.plan import Findings, Lack, asked_copies
 from ports.loop.side_by_side import together
 from ports.rng import Rng
 from wire.bookie.codes import BookieCode, BookieError

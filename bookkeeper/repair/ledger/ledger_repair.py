@@ -17,11 +17,11 @@ from bookkeeper.ledger_metadata.codec import master_key
 from bookkeeper.ledger_metadata.registry import RegisteredLedger
 from bookkeeper.ledgers import LedgerError, NoSuchLedger
 from bookkeeper.repair.client import RepairClient
-from bookkeeper.repair.copier import Copier, TargetFailed
 from bookkeeper.repair.counters import RepairCounters
 from bookkeeper.repair.errors import NotEnoughBookies, RepairError
-from bookkeeper.repair.plan import FragmentPlan, Lack, LedgerChanged, LedgerPlan, plan_repair, with_bookies
-from bookkeeper.repair.probe import Probe
+from bookkeeper.repair.ledger.copier import Copier, TargetFailed
+from bookkeeper.repair.ledger.plan import FragmentPlan, Lack, LedgerChanged, LedgerPlan, plan_repair, with_bookies
+from bookkeeper.repair.ledger.probe import Probe
 from bookkeeper.repair.registered import registered_bookies
 from ports.logs import line
 

@@ -5,12 +5,12 @@ from dataclasses import replace
 import pytest
 
 from bookkeeper.ledger_metadata.codec import LedgerMetadata, Segment
-from bookkeeper.repair.fragments import (
+from bookkeeper.repair.ledger.fragments import (
     Fragment,
     copy_runs,
     fragments_of,
 )
-from bookkeeper.repair.plan import FragmentPlan, Lack, LedgerChanged, LedgerPlan, asked_copies, plan_repair, with_bookies
+from bookkeeper.repair.ledger.plan import FragmentPlan, Lack, LedgerChanged, LedgerPlan, asked_copies, plan_repair, with_bookies
 from bookkeeper.write.quorum_tracker import Quorum
 from tests.bookkeeper.repair.one_ledger import CLOSED, OPEN, A, B, C, D
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 
 from bookkeeper.ledger_metadata.codec import LedgerMetadata
-from bookkeeper.repair.fragments import Fragment, fragments_of, open_ensemble
+from bookkeeper.repair.ledger.fragments import Fragment, fragments_of, open_ensemble
 
 
 class LedgerChanged(Exception):

@@ -17,7 +17,7 @@ from bookkeeper.read.reader import EntryReader, ReadPolicy
 from bookkeeper.repair.client import RepairClient
 from bookkeeper.repair.counters import RepairCounters
 from bookkeeper.repair.errors import RepairError
-from bookkeeper.repair.fragments import CopyRun, Fragment, batches, copy_runs, quorum_of
+from bookkeeper.repair.ledger.fragments import CopyRun, Fragment, batches, copy_runs, quorum_of
 from ports.loop.side_by_side import together
 from wire.bookie.codes import BookieError
 from wire.run import EntryRun

@@ -8,7 +8,7 @@ import pytest
 
 from bookkeeper.ledger_metadata.codec import LedgerState
 from bookkeeper.ledger_metadata.paths import ledger_path
-from bookkeeper.repair.ledger_repair import State
+from bookkeeper.repair.ledger.ledger_repair import State
 from bookkeeper.repair.recover import recover
 from bookkeeper.repair.settings import RepairSettings
 from tests.bookkeeper.repair.repair_world import RepairWorld

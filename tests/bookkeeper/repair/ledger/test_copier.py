@@ -1,6 +1,6 @@
 """The rate of copies."""
 
-from bookkeeper.repair.copier import ByteRate
+from bookkeeper.repair.ledger.copier import ByteRate
 
 
 def test_bytes_are_paid_for_by_waiting_and_idle_time_is_not_saved_up() -> None:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bookkeeper.ledger_metadata.codec import LedgerMetadata, LedgerState, Segment
-from bookkeeper.repair.fragments import (
+from bookkeeper.repair.ledger.fragments import (
     Fragment,
     batches,
     copy_runs,
