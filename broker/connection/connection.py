@@ -220,7 +220,7 @@ class Connection(asyncio.BufferedProtocol):
         self._rest.close()
         self._requests.close()
         self._outbox.close()
-        do_in_slices([*self._producers.ends(), *self._consumers.ends()], self._liveness.ended)
+        do_in_slices(chain(self._producers.ends(), self._consumers.ends()), self._liveness.ended)
         self._topic_lists.close()
         if self._guard is not None:
             self._guard.close()

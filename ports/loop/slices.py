@@ -9,8 +9,8 @@ time (`sys.getswitchinterval`), not for the whole calculation.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable
-from itertools import chain, islice
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
+from itertools import islice
 from typing import TypeVar
 
 T = TypeVar("T")
@@ -43,13 +43,31 @@ def in_slices(things: Iterable[T], at_a_time: int = SLICE) -> AsyncIterator[T]:
 def do_in_slices(works: Iterable[Callable[[], object]], then: Callable[[], object], at_a_time: int = SLICE) -> None:
     """Call all of them, the first slice at once and each other in a turn of its own; then `then`. For what cannot wait."""
     waiting = iter(works)
-    for work in islice(waiting, at_a_time):
+    _do_slice(next(waiting, None), waiting, then, at_a_time)
+
+
+def _do_slice(
+    first: Callable[[], object] | None, waiting: Iterator[Callable[[], object]], then: Callable[[], object], at_a_time: int
+) -> None:
+    """One slice: the first work and those after it; `then` where there is no first one."""
+    if first is None:
+        then()
+        return
+    first()
+    for work in islice(waiting, at_a_time - 1):
         work()
     following = next(waiting, None)
     if following is None:
         then()
     else:
-        asyncio.get_running_loop().call_soon(do_in_slices, chain((following,), waiting), then, at_a_time)
+        asyncio.get_running_loop().call_soon(_do_slice, following, waiting, then, at_a_time)
+
+
+def taken_apart(things: Iterable[T]) -> Iterator[T]:
+    """Each thing of a copy, which keeps none that was taken: what ends in a slice leaves memory in its turn."""
+    rest = list(things)
+    rest.reverse()
+    return (rest.pop() for _ in range(len(rest)))
 
 
 async def aside(work: Callable[[], T], *, is_long: bool) -> T:

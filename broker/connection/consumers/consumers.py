@@ -12,6 +12,7 @@ from functools import partial
 from itertools import chain
 
 from ports.logs import line
+from ports.loop.slices import taken_apart
 from wire.generated import pulsar_api_pb2 as api
 from wire.generated.pulsar_api_pb2 import BaseCommand
 from wire.int64 import signed
@@ -287,10 +288,11 @@ class Consumers:
             if handle.topic is not None:
                 yield Attached(topic_need("CONSUME", str(handle.topic), handle.subscription), partial(_revoke, handle))
 
-    def ends(self) -> list[Callable[[], None]]:
-        """The connection is gone: returns the calls that close each."""
+    def ends(self) -> Iterator[Callable[[], None]]:
+        """The connection is gone: returns the calls that close each, and keeps none of the consumers."""
         handles, self._handles = self._handles, {}
-        return [handle.consumer.close for handle in handles.values() if handle.consumer is not None]
+        attached = [handle.consumer for handle in handles.values() if handle.consumer is not None]
+        return (consumer.close for consumer in taken_apart(attached))
 
 
 def _revoke(handle: ConsumerHandle, reason: str) -> None:

@@ -11,6 +11,7 @@ from functools import partial
 
 from bookkeeper.write.together import send
 from ports.logs import line
+from ports.loop.slices import taken_apart
 from wire.generated import pulsar_api_pb2 as api
 from wire.generated.pulsar_api_pb2 import BaseCommand
 from wire.int64 import signed
@@ -271,10 +272,10 @@ class Producers:
             if handle.topic is not None:
                 yield Attached(topic_need("PRODUCE", str(handle.topic)), partial(_revoke, handle))
 
-    def ends(self) -> list[Callable[[], None]]:
-        """The connection is gone: returns the calls that close each."""
+    def ends(self) -> Iterator[Callable[[], None]]:
+        """The connection is gone: returns the calls that close each, and keeps none of the producers."""
         handles, self._handles = self._handles, {}
-        return [handle.close for handle in handles.values()]
+        return (handle.close for handle in taken_apart(handles.values()))
 
 
 def _revoke(handle: ProducerHandle, reason: str) -> None:

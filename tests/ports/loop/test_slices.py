@@ -1,14 +1,17 @@
 """Long work in slices: all of it is done, in order, and others have their turn between."""
 
 import asyncio
+import gc
 import threading
+import weakref
 from collections.abc import Callable, Coroutine
 from functools import partial
+from itertools import chain
 from typing import Any
 
 import pytest
 
-from ports.loop.slices import aside, do_in_slices, in_slices
+from ports.loop.slices import aside, do_in_slices, in_slices, taken_apart
 from tests.simulation.worlds import run
 
 
@@ -70,6 +73,42 @@ def test_a_single_slice_ends_at_once() -> None:
         return done
 
     assert asyncio.run(run()) == ["one", "end"]
+
+
+def test_later_slices_keep_nothing_of_the_slices_before_them() -> None:
+    """A wrapper around the rest after each slice made the work of n things cost n * n."""
+
+    async def run() -> int:
+        end = asyncio.get_running_loop().create_future()
+        do_in_slices((partial(int, number) for number in range(300)), partial(end.set_result, None), 1)
+        for _ in range(200):
+            await asyncio.sleep(0)
+        kept = sum(type(each) is chain for each in gc.get_objects())
+        await end
+        return kept
+
+    before = sum(type(each) is chain for each in gc.get_objects())
+    assert asyncio.run(run()) <= before + 1
+
+
+def test_what_ends_in_a_slice_leaves_memory_in_its_turn() -> None:
+    class Ending:
+        def end(self) -> None: ...
+
+    async def run() -> list[int]:
+        things = [Ending() for _ in range(30)]
+        living = [weakref.ref(each) for each in things]
+        ends = (each.end for each in taken_apart(things))
+        del things
+        counts: list[int] = []
+        done = asyncio.Event()
+        do_in_slices(ends, done.set, 10)
+        while not done.is_set():
+            counts.append(sum(each() is not None for each in living))
+            await asyncio.sleep(0)
+        return counts
+
+    assert asyncio.run(run()) == [20, 10]
 
 
 @pytest.mark.parametrize("is_long", [False, True])
