@@ -87,3 +87,21 @@ def maven_classpath(pom: Path, scratch: Path) -> str:
             run_tool(["mvn", "-B", "-ntp", "-q", "-f", str(pom), *goal], scratch, FETCH_SECONDS_MAX)
         _classpaths[pom] = found.read_text().strip()
     return _classpaths[pom]
+
+
+def run_bounded(
+    command: Sequence[str], directory: Path, log: Path, seconds_max: float, environment: Mapping[str, str] | None = None
+) -> None:
+    """Runs the command in the directory, with its output in the log, and ends it after so many seconds; the log says so then.
+
+    `environment` takes the place of this process's own.
+    """
+    with log.open("w") as out:
+        running = subprocess.Popen(command, cwd=directory, env=environment, stdin=subprocess.DEVNULL, stdout=out, stderr=out)
+        try:
+            running.wait(seconds_max)
+        except subprocess.TimeoutExpired:
+            out.write(f"ended after {seconds_max:.0f} s\n")
+        finally:
+            running.kill()
+            running.wait()

@@ -10,7 +10,6 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import AbstractContextManager
@@ -19,7 +18,7 @@ from pathlib import Path
 from benchmarks.strangers.go_suite import has_docker
 from benchmarks.strangers.secured_standalone import Places, free_places, standalone
 from benchmarks.strangers.verdicts import FAILED, PASSED, SKIPPED, Report, Verdict
-from tests.toolchain import FETCH_SECONDS_MAX, run_tool
+from tests.toolchain import FETCH_SECONDS_MAX, run_bounded, run_tool
 
 REPOSITORY = "https://github.com/apache/pulsar-client-node"
 RELEASE = "1.18.0"
@@ -80,17 +79,9 @@ def _server(directory: Path, tests: Path, places: Places) -> AbstractContextMana
 def _tested(clone: Path, name: str, environment: Mapping[str, str], seconds_max: float) -> list[Verdict]:
     """Verdicts of one file of tests; its output stays beside. A file without a report counts as a test that failed."""
     report = clone / f"{name}.json"
-    with (clone / f"{name}.log").open("w") as log:
-        jest = ["node", "node_modules/jest/bin/jest.js", "--verbose", "--forceExit"]
-        command = [*jest, "--json", f"--outputFile={report}", f"tests/{name}"]
-        running = subprocess.Popen(command, cwd=clone, env=environment, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-        try:
-            running.wait(seconds_max)
-        except subprocess.TimeoutExpired:
-            log.write(f"ended after {seconds_max:.0f} s\n")
-        finally:
-            running.kill()
-            running.wait()
+    jest = ["node", "node_modules/jest/bin/jest.js", "--verbose", "--forceExit"]
+    command = [*jest, "--json", f"--outputFile={report}", f"tests/{name}"]
+    run_bounded(command, clone, clone / f"{name}.log", seconds_max, environment)
     if not report.exists():
         return [Verdict(name, FAILED, f"wrote no report, see {name}.log")]
     return list(verdicts(name, report.read_text()))

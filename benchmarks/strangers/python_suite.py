@@ -7,7 +7,6 @@ Never in here: verdicts (verdicts.py), and why a test is known to fail (python_k
 
 import json
 import re
-import subprocess
 import sys
 import time
 from contextlib import AbstractContextManager
@@ -19,7 +18,7 @@ from benchmarks.strangers.python_known import KNOWN, MAY_FAIL
 from benchmarks.strangers.secured_standalone import Places, Preparation, free_places, standalone
 from benchmarks.strangers.verdicts import FAILED, PASSED, SKIPPED, Report, Verdict, with_those_that_did_not_run
 from tests.started_process import ROOT
-from tests.toolchain import FETCH_SECONDS_MAX, run_tool
+from tests.toolchain import FETCH_SECONDS_MAX, run_bounded, run_tool
 
 REPOSITORY = "https://github.com/apache/pulsar-client-python"
 RELEASE = "3.13.0"
@@ -88,15 +87,7 @@ def _tested(tests: Path, module: str, pattern: str, seconds_max: float) -> list[
     """Events of one file of tests; its output stays beside them. A file that wrote no list counts as a test that failed."""
     written = tests / f"{module}.events"
     command = [sys.executable, str(EVENTS), str(written), module, pattern]
-    with (tests / f"{module}.log").open("w") as log:
-        running = subprocess.Popen(command, cwd=tests, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
-        try:
-            running.wait(seconds_max)
-        except subprocess.TimeoutExpired:
-            log.write(f"ended after {seconds_max:.0f} s\n")
-        finally:
-            running.kill()
-            running.wait()
+    run_bounded(command, tests, tests / f"{module}.log", seconds_max)
     if not written.exists():
         return [{"event": "listed", "tests": [f"{module}: could not be loaded, see {module}.log"]}]
     return [json.loads(line) for line in written.read_text().splitlines()]
