@@ -8,6 +8,8 @@ its containers and at most `_BITMAP_MAX` more, since its set operations go by th
 bytes that it is given; the loops inside are counted in tests/wire/test_kernel_costs.py, where the same modules run
 uncompiled.
 
+The collector rests meanwhile: what it frees is of somebody else, and its finalizers would count.
+
 Not seen: what a C function does beyond one pass over its operands (a pattern that backtracks, a deallocation), threads, other
 processes, and what an iterator in C goes through, which counts where the iterator is made. Operands are read from the
 interpreter's stack, whose place is known for CPython 3.11; elsewhere bytecodes alone are counted (`SEES_OPERANDS`). Since 3.12
@@ -16,6 +18,7 @@ interpreter's stack, whose place is known for CPython 3.11; elsewhere bytecodes 
 
 import ctypes
 import dis
+import gc
 import itertools
 import sys
 import threading
@@ -138,8 +141,11 @@ class Counter:
         self._turn_began = 0
         self._codes: dict[CodeType, bytes] = {}
         self._old: Any = None
+        self._collects = False
 
     def __enter__(self) -> "Counter":
+        self._collects = gc.isenabled()
+        gc.disable()
         if sys.version_info >= (3, 12):
             self._watch()
         else:
@@ -154,6 +160,8 @@ class Counter:
         else:
             sys.settrace(self._old)
         self._turn()
+        if self._collects:
+            gc.enable()
 
     def _watch(self) -> None:
         """Count in this thread, whatever runs: a tool sees a code's bytecodes from the first on."""

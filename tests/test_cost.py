@@ -1,6 +1,7 @@
 """The counter of costs sees what makes work quadratic, in Python and in C, and takes linear work for linear."""
 
 import asyncio
+import gc
 from array import array
 from bisect import insort
 from collections.abc import Callable
@@ -167,3 +168,26 @@ def test_a_call_costs_the_same_the_first_time_and_the_second() -> None:
         return sum(each for each in range(100))
 
     assert steps(work) == steps(work) > 100
+
+
+def test_what_the_collector_frees_meanwhile_is_not_counted() -> None:
+    class Cycle:
+        def __init__(self) -> None:
+            self.itself = self
+
+        def __del__(self) -> None:
+            sum(each for each in range(1000))
+
+    def work() -> int:
+        return len(list(map(list, [()] * 1000)))
+
+    gc.collect()
+    alone, thresholds = steps(work), gc.get_threshold()
+    Cycle()
+    gc.set_threshold(500, 1, 1)
+    try:
+        beside = steps(work)
+    finally:
+        gc.set_threshold(*thresholds)
+    assert beside == alone, "another's end was counted"
+    assert gc.isenabled()
