@@ -15,7 +15,7 @@ from managed_ledger.contract import AppendRefused, ManagedLedger, ManagedLedgerE
 from ports.clock import Clock
 from ports.ends import ENDS
 from ports.loop.owner import weakly
-from ports.loop.slices import do_in_slices, in_slices
+from ports.loop.slices import do_in_slices, in_slices, taken_apart
 from wire.kernels.rows import PublishersRow
 from wire.run import FLAG_CHUNK, EntryBatch, EntryRun, SendRun
 from wire.transactions import TxnId
@@ -278,14 +278,14 @@ class Publishers(PublishersRow):
         self.deduplication.close()
         if self._throttle is not None:
             self._throttle.close()
-        producers, self._producers = self._producers, {}
-        arrivals, self._arrivals = self._arrivals, {}
-        for producer in producers.values():
+        for producer in self._producers.values():
             producer.hold()
+        ending, self._producers = taken_apart(self._producers.values()), {}
+        arrivals, self._arrivals = self._arrivals, {}
         async for arrival in in_slices(arrivals.values()):
             if not arrival.done():
                 arrival.set_exception(topic_unavailable())
-        async for producer in in_slices(producers.values()):
+        async for producer in in_slices(ending):
             producer.end(reason)
             ENDS.ended(producer)
 

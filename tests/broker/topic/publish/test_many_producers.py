@@ -1,6 +1,8 @@
 """Work for each producer of a topic is done in slices, and producers that come or leave meanwhile get their due."""
 
 import asyncio
+import gc
+import weakref
 
 import pytest
 
@@ -39,6 +41,20 @@ def test_a_turn_of_the_loop_closes_some_producers_of_a_topic_that_ends() -> None
         assert {tuple(end.heard) for _, end in found} == {(("closed",),)}
         assert ENDS.count - before == COUNT
         assert counter.longest < counter.steps / 4, f"of {counter.steps} in all"
+
+    run(scenario)
+
+
+def test_a_closed_producer_leaves_memory_while_others_of_its_topic_are_closed() -> None:
+    async def scenario() -> None:
+        world = TopicWorld()
+        watched = weakref.ref((await world.producer(name="first"))[0])
+        found = await producers(world)
+        ending = asyncio.ensure_future(world.topic.publishers.end_all("now"))
+        await first_closed(found)
+        gc.collect()
+        assert watched() is None
+        await ending
 
     run(scenario)
 
