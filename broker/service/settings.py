@@ -92,8 +92,10 @@ class BrokerSettings:
                 raise ValueError(f"schemaCompatibilityStrategy: expected one of {', '.join(_STRATEGIES)}")
         if self.allow_auto_topic_creation_type not in _TOPIC_TYPES:
             raise ValueError(f"allowAutoTopicCreationType: expected one of {', '.join(_TOPIC_TYPES)}")
-        if self.default_num_partitions < 1:
-            raise ValueError("defaultNumPartitions: expected at least 1")
+        if self.default_num_partitions < (1 if self.allow_auto_topic_creation_type == "partitioned" else 0):
+            raise ValueError(
+                "defaultNumPartitions: expected at least 1 where allowAutoTopicCreationType is partitioned, else 0"
+            )
         if min(self.broker_delete_inactive_topics_frequency_seconds, self.retention_check_interval_in_seconds) < 1:
             raise ValueError("brokerDeleteInactiveTopicsFrequencySeconds, retentionCheckIntervalInSeconds: at least 1")
         if self.broker_service_compaction_monitor_interval_in_seconds < 1:

@@ -334,11 +334,17 @@ def test_closing_twice_is_fine_and_unloads_all() -> None:
     play(scenario)
 
 
+def test_no_partitions_are_a_fine_default_where_none_are_made() -> None:
+    settings = BrokerSettings(default_num_partitions=0)
+    assert settings.auto_topic_creation.partitions == 0
+
+
 @pytest.mark.parametrize(
     "fields",
     [
         {"allow_auto_topic_creation_type": "both"},
-        {"default_num_partitions": 0},
+        {"default_num_partitions": -1},
+        {"default_num_partitions": 0, "allow_auto_topic_creation_type": "partitioned"},
         {"retention_check_interval_in_seconds": 0},
     ],
 )

@@ -88,7 +88,7 @@ def test_a_broker_that_starts_later_has_what_was_changed_before() -> None:
     ("key", "value", "why"),
     [
         ("defaultNumPartitions", "many", "defaultNumPartitions=many: expected a whole number"),
-        ("defaultNumPartitions", "0", "defaultNumPartitions: expected at least 1"),
+        ("defaultNumPartitions", "-1", "defaultNumPartitions: expected at least 1"),
         ("managedLedgerCacheSizeMB", "100", "is read when a broker starts"),
         ("dispatchThrottlingOnNonBacklogConsumerEnabled", "false", "a dispatch rate holds for every subscription"),
         ("topicNameCacheMaxCapacity", "5", "topicNameCacheMaxCapacity=5 would have no effect: the memory it bounds is bounded"),
