@@ -14,6 +14,7 @@ from itertools import pairwise
 from bookkeeper.ledgers import LedgerError
 from bookkeeper.write.parts import Part, Route
 from bookkeeper.write.quorum_tracker import Quorum, QuorumTracker
+from ports.loop.queue_on_demand import queued, without_first
 from wire.kernels.rows import OUTSTANDING_BYTES_MAX as OUTSTANDING_BYTES_MAX
 from wire.kernels.rows import OUTSTANDING_ENTRIES_MAX as OUTSTANDING_ENTRIES_MAX
 from wire.kernels.rows import AddsRow
@@ -54,8 +55,8 @@ class CountedAdds(AddsRow):
         self._has_whole_runs = not quorum.is_striped
         self._counts = self._has_whole_runs
         """The tracker knows nothing of what is pending: all of it are parts, and none has failed anywhere."""
-        self._pending: deque[Part] = deque()
-        """All that is not confirmed."""
+        self._pending: deque[Part] | None = None
+        """All that is not confirmed; None where that is nothing."""
         self._outstanding_entries = self._outstanding_bytes = 0
         self._quorum_timeout = rules.quorum_timeout_seconds
         self._late_timer: asyncio.TimerHandle | None = None
@@ -76,7 +77,7 @@ class CountedAdds(AddsRow):
             self._track(part)
         self._outstanding_entries += part.count
         self._outstanding_bytes += part.size_bytes
-        self._pending.append(part)
+        self._pending = queued(self._pending, part)
         if self._quorum_timeout and self._late_timer is None:
             self._start_timer()
         return True
@@ -110,37 +111,40 @@ class CountedAdds(AddsRow):
     def check_invariants(self) -> None:
         """Check the invariants, for tests and simulations."""
         self._tracker.check_invariants()
-        for part, following in pairwise(self._pending):
+        for part, following in pairwise(self._pending or ()):
             assert part.last_entry_id < following.first_entry_id, "appends ascend"
-        assert not self._pending or self._pending[0].last_entry_id > self.last_confirmed, "a confirmed append is pending"
+        assert self._pending is None or self._pending[0].last_entry_id > self.last_confirmed, "a confirmed append is pending"
         assert not self._counts or self._tracker.is_at_rest, "the tracker knows nothing of parts that are counted"
 
     def _confirm_counted(self) -> None:
-        pending = self._pending
-        part = pending.popleft()
-        self._confirmed(part)
-        if pending and pending[0].acked.bit_count() >= self._ack_quorum:
+        part = self._take_first()
+        self.last_confirmed = part.last_entry_id
+        if self._pending and self._pending[0].acked.bit_count() >= self._ack_quorum:
             confirmed = [part]
-            while pending and pending[0].acked.bit_count() >= self._ack_quorum:
-                confirmed.append(pending.popleft())
-                self._confirmed(confirmed[-1])
+            while self._pending and self._pending[0].acked.bit_count() >= self._ack_quorum:
+                confirmed.append(self._take_first())
+            self.last_confirmed = confirmed[-1].last_entry_id
             for part in confirmed:
                 part.stored()
         else:
             part.stored()
-        if self._when_drained and not pending:
+        if self._when_drained and not self._pending:
             self._tell_drained()
 
-    def _confirmed(self, part: Part) -> None:
-        self.last_confirmed = part.last_entry_id
+    def _take_first(self) -> Part:
+        """Take the oldest pending part out: an ack quorum has it."""
+        assert self._pending is not None
+        part = self._pending[0]
+        self._pending = without_first(self._pending)
         self._outstanding_entries -= part.count
         self._outstanding_bytes -= part.size_bytes
+        return part
 
     def _track_all(self) -> None:
         """Hand all pending parts to the tracker."""
         self._counts = False
         self._tracker.on_counted(self.last_confirmed)
-        for part in self._pending:
+        for part in self._pending or ():
             part.piece = self._tracker.on_append_counted(part.first_entry_id, part.count, part.acked)
 
     def _track(self, part: Part) -> None:

@@ -99,11 +99,9 @@ class QuorumTracker:
         self.last_confirmed = last_confirmed
         self.failure: BookieCode | None = None
         self._quorum, self._delays_change = quorum, delays_change
-        self._seats = list(range(quorum.ensemble_size))
+        self._seats = tuple(range(quorum.ensemble_size))
         """Seats by index in the ensemble."""
-        self._indexes = {seat: seat for seat in self._seats}
         self._next_seat = quorum.ensemble_size
-        self._everybody = tuple(self._seats)
         self._leaving: dict[int, BookieCode] = {}
         self._kept: dict[int, None] = {}
         """Failed, and there was nobody else: their failures mean nothing until a quorum is broken, or `on_patience_ended`."""
@@ -134,16 +132,16 @@ class QuorumTracker:
     @property
     def seats(self) -> Sequence[int]:
         """Seats by index in the ensemble."""
-        return self._everybody
+        return self._seats
 
     def index_of(self, seat: int) -> int | None:
         """Index in the ensemble; None for a seat that was replaced."""
-        return self._indexes.get(seat)
+        return self._seats.index(seat) if seat in self._seats else None
 
     def on_append(self, first_entry_id: int, count: int) -> Sequence[Send]:
         """Entries in the order of their ids, each once."""
         if not self._quorum.is_striped:
-            return (self._add_piece(first_entry_id, count, self._everybody),)
+            return (self._add_piece(first_entry_id, count, self._seats),)
         ids = range(first_entry_id, first_entry_id + count)
         return [self._add_piece(entry_id, 1, self._write_set(entry_id)) for entry_id in ids]
 
@@ -165,14 +163,14 @@ class QuorumTracker:
     def on_stored(self, piece: int, seat: int) -> bool:
         """A bookie has a piece; whether `last_confirmed` moved."""
         pending = self._pieces.get(piece)
-        if pending is None or seat not in self._indexes or self.failure is not None:
+        if pending is None or seat not in self._seats or self.failure is not None:
             return False
         pending.acked |= 1 << seat
         return piece == self._head and self._confirm()
 
     def on_failed(self, piece: int, seat: int, code: BookieCode) -> Verdict:
         """A bookie refused or lost a piece."""
-        if self.failure is not None or seat not in self._indexes:
+        if self.failure is not None or seat not in self._seats:
             return Verdict.BORNE
         if code in FATAL_CODES:
             self.failure = code
@@ -192,16 +190,14 @@ class QuorumTracker:
     def on_changed(self, replaced: Collection[int], kept: Collection[int] = ()) -> Changed:
         """The metadata has others at the indexes of the `replaced` seats. For the `kept` ones there is nobody, see
         `on_kept`."""
-        indexes = sorted(self._indexes.pop(seat) for seat in replaced)
+        indexes = sorted(map(self._seats.index, replaced))
         taken_back = sum(1 << seat for seat in replaced)
         for pending in self._pieces.values():
             pending.acked &= ~taken_back
             pending.failed &= ~taken_back
         new = {index: self._next_seat + step for step, index in enumerate(indexes)}
         self._next_seat += len(new)
-        for index, seat in new.items():
-            self._seats[index], self._indexes[seat] = seat, index
-        self._everybody = tuple(self._seats)
+        self._seats = tuple(new.get(index, seat) for index, seat in enumerate(self._seats))
         sends = [send for piece in range(self._head, self._next) for send in self._sends_again(piece, new)]
         for seat in replaced:
             self._leaving.pop(seat, None)
@@ -229,7 +225,7 @@ class QuorumTracker:
         ends = [self._pieces[piece].last_entry_id for piece in range(self._head, self._next)]
         assert ends == sorted(set(ends))
         assert not ends or ends[0] > self.last_confirmed
-        assert self._indexes == {seat: index for index, seat in enumerate(self._seats)}
+        assert len(set(self._seats)) == self._quorum.ensemble_size, "a seat is at two indexes"
         assert set(self._kept) <= set(self._seats)
         taken = sum(1 << seat for seat in self._seats)
         assert all((piece.acked | piece.failed) & ~taken == 0 for piece in self._pieces.values())

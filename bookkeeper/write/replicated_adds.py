@@ -25,7 +25,7 @@ from bookkeeper.write.counted_adds import PLAIN_RULES, AddRules, CountedAdds
 from bookkeeper.write.parts import AppendedRun, Part, Route
 from bookkeeper.write.quorum_tracker import Quorum, Send, Verdict
 from ports.loop.promise import listen, promises
-from ports.loop.queue_on_demand import queued
+from ports.loop.queue_on_demand import queued, without_first
 from wire.bookie.codes import BookieCode, BookieError
 from wire.run import EntryRun
 
@@ -118,9 +118,11 @@ class ReplicatedAdds(CountedAdds):
             self._track_all()
         assert run.first_entry_id == self._next_entry_id, f"entry {run.first_entry_id} of {self._ledger_id} is out of turn"
         appended = AppendedRun(run, future, self._loop.time())
-        self._pending.append(appended)
-        self._waiting = queued(self._waiting, appended)
-        self._send_waiting()
+        self._pending = queued(self._pending, appended)
+        if self._waiting or not self._has_room(appended):
+            self._waiting = queued(self._waiting, appended)
+        else:
+            self._send_run(appended)
         if self._quorum_timeout and self._late_timer is None:
             self._start_timer()
         return future
@@ -134,9 +136,10 @@ class ReplicatedAdds(CountedAdds):
         """Check the invariants, for tests and simulations."""
         super().check_invariants()
         waiting = self._waiting or ()
-        assert len(waiting) <= len(self._pending)
+        assert len(waiting) <= len(self._pending or ())
         if self.failure is None:
-            sent = list(self._pending)[: len(self._pending) - len(waiting)]
+            sent = list(self._pending or ())
+            del sent[len(sent) - len(waiting) :]
             assert self._outstanding_entries == sum(part.count for part in sent)
             assert self._outstanding_bytes == sum(part.size_bytes for part in sent)
             assert not (waiting and self._has_room(waiting[0])), "an append waits though there is room"
@@ -146,12 +149,16 @@ class ReplicatedAdds(CountedAdds):
 
     def _send_waiting(self) -> None:
         while self._waiting and self.failure is None and self._has_room(self._waiting[0]):
-            appended = self._waiting.popleft()
-            run = appended.run()
-            self._outstanding_entries += appended.count
-            self._outstanding_bytes += appended.size_bytes
-            for send in self._tracker.on_append(run.first_entry_id, appended.count):
-                self._send(send, run)
+            appended = self._waiting[0]
+            self._waiting = without_first(self._waiting)
+            self._send_run(appended)
+
+    def _send_run(self, appended: Part) -> None:
+        run = appended.run()
+        self._outstanding_entries += appended.count
+        self._outstanding_bytes += appended.size_bytes
+        for send in self._tracker.on_append(run.first_entry_id, appended.count):
+            self._send(send, run)
 
     async def finish(self) -> None:
         """Until nothing is pending and no change is under way; what comes after that is not listened to. Raises the failure."""
@@ -273,7 +280,7 @@ class ReplicatedAdds(CountedAdds):
         self._settle(error)
 
     def _send_again(self, sends: Sequence[Send]) -> None:
-        parts = iter(list(self._pending))
+        parts = iter(list(self._pending or ()))
         part = next(parts, None)
         for send in sends:
             while part is not None and part.last_entry_id < send.first_entry_id:
@@ -314,16 +321,12 @@ class ReplicatedAdds(CountedAdds):
 
     def _complete(self) -> None:
         assert not self._counts, "what was counted since would be taken back"
-        pending, last = self._pending, self._tracker.last_confirmed
-        self.last_confirmed = last
-        while pending and pending[0].last_entry_id <= last:
-            part = pending.popleft()
-            self._outstanding_entries -= part.count
-            self._outstanding_bytes -= part.size_bytes
-            part.stored()
+        self.last_confirmed = last = self._tracker.last_confirmed
+        while self._pending and self._pending[0].last_entry_id <= last:
+            self._take_first().stored()
         if self._waiting:
             self._send_waiting()
-        if pending:
+        if self._pending:
             return
         is_well = self.failure is None and self._changing is None and self._tracker.is_at_rest
         self._counts = self._has_whole_runs and is_well
@@ -341,8 +344,9 @@ class ReplicatedAdds(CountedAdds):
             self.failure = failure
         self._waiting = None
         self._stop_timer()
-        while self._pending:
-            self._pending.popleft().fail(self._loop, type(failure)(*failure.args))
+        failed, self._pending = self._pending or (), None
+        for part in failed:
+            part.fail(self._loop, type(failure)(*failure.args))
         self._tell_drained()
 
     def _refusal(self, failure: LedgerError) -> LedgerError:

@@ -21,7 +21,7 @@ from managed_ledger.errors import AppendRefused, ManagedLedgerError, ManagedLedg
 from ports.clock import Clock
 from ports.logs import line
 from ports.loop.promise import listen, promises
-from ports.loop.queue_on_demand import queued
+from ports.loop.queue_on_demand import queued, without_first
 from wire.kernels.rows import AppenderRow
 from wire.run import EntryBatch, EntryRun
 
@@ -48,11 +48,33 @@ _log = logging.getLogger(__name__)
 class Appender(AppenderRow):
     """Appends of one managed ledger."""
 
+    __slots__ = (
+        "__weakref__",
+        "_age_timer",
+        "_clock",
+        "_creation",
+        "_entries_seen",
+        "_idle_timer",
+        "_last_error",
+        "_ledgers",
+        "_limits",
+        "_loop",
+        "_metadata",
+        "_promise",
+        "_refused",
+        "_retiring",
+        "_stamped",
+        "_switched",
+        "_switching",
+        "_unheard",
+        "_waiting_bytes",
+    )
+
     _writer: LedgerWriter | None
     _listeners: ConfirmedListeners
     _meters: LedgerMeters
     _sequence: LedgerSequence
-    _sent: "deque[Append | Part]"
+    _sent: "deque[Append | Part] | None"
     _waiting: "deque[Append] | None"
 
     def __init__(
@@ -87,7 +109,7 @@ class Appender(AppenderRow):
         self._opened_at = 0.0
         self._entries_max, self._size_bytes_max = limits.entries_max, limits.size_bytes_max
         self._age_s_min, self._age_s_max = limits.age_s_min, NEVER if limits.age_s_max is None else limits.age_s_max
-        self._sent, self._waiting, self._waiting_bytes = deque(), None, 0
+        self._sent, self._waiting, self._waiting_bytes = None, None, 0
         self._heard: asyncio.Future[None] | None = None
         self._switching: asyncio.Task[None] | None = None
         self._age_timer: asyncio.TimerHandle | None = None
@@ -120,7 +142,7 @@ class Appender(AppenderRow):
         part.owner = self
         if not writer.take_part(part):
             return False
-        self._sent.append(part)
+        self._sent = queued(self._sent, part)
         return True
 
     def writer_of(self, ledger_id: int) -> LedgerWriter | None:
@@ -141,9 +163,8 @@ class Appender(AppenderRow):
             return
         self._failure = self._refusal = failure
         self._stop_timer()
-        unanswered = [*self._sent, *(self._waiting or ())]
-        self._sent.clear()
-        self._waiting, self._waiting_bytes = None, 0
+        unanswered = [*(self._sent or ()), *(self._waiting or ())]
+        self._sent, self._waiting, self._waiting_bytes = None, None, 0
         for append in unanswered:
             tell_failure(answered_by(append), failure)
         self._tell_heard()
@@ -161,7 +182,7 @@ class Appender(AppenderRow):
     # answers
 
     def _send(self, writer: LedgerWriter, append: Append) -> None:
-        self._sent.append(append)
+        self._sent = queued(self._sent, append)
         listen(writer.append(append.batch), self._answered)
 
     def _answered(self, answer: "asyncio.Future[EntryRun]") -> None:
@@ -193,7 +214,9 @@ class Appender(AppenderRow):
 
     def _stored(self, run: EntryRun | Part) -> None:
         """`turns.store_parts` does the same for a part of which nothing else follows."""
-        append = self._sent.popleft()
+        assert self._sent is not None
+        append = self._sent[0]
+        self._sent = without_first(self._sent)
         self._fruitless = 0
         now, count, payload_bytes = self._loop.time(), run.count, run.payload_bytes
         self._sequence.confirm(count, payload_bytes)
@@ -217,7 +240,7 @@ class Appender(AppenderRow):
         _log.warning(line("append failed", managed_ledger=self._metadata.name, error=error))
         self._is_broken = True
         self._last_error = error
-        self._unheard = len(self._sent) - 1
+        self._unheard = len(self._sent or ()) - 1
         self._fruitless += 1
         if isinstance(error, LedgerFenced):
             self.fail(self._failure_of(error))
@@ -314,12 +337,12 @@ class Appender(AppenderRow):
             raise self._failure_of(error) from error
         span = self._sequence.span(ledger_id)
         assert span is not None
-        batches = [append.batch() if isinstance(append, Part) else append.batch for append in self._sent]
+        batches = [append.batch() if isinstance(append, Part) else append.batch for append in self._sent or ()]
         settlement = settle(ledger_id, span.entries, batches, reader.last_entry_id)
         for run in settlement.stored:
             self._stored(run)
-        self._waiting = deque((*map(sent_again, settlement.again, self._sent), *(self._waiting or ())))
-        self._sent.clear()
+        self._waiting = deque((*map(sent_again, settlement.again, self._sent or ()), *(self._waiting or ())))
+        self._sent = None
         self._waiting_bytes += sum(len(batch.buffer) for batch in settlement.again)
 
     async def _go_on(self) -> None:

@@ -12,3 +12,9 @@ def queued(queue: deque[T] | None, item: T) -> deque[T]:
         return deque((item,))
     queue.append(item)
     return queue
+
+
+def without_first(queue: deque[T]) -> deque[T] | None:
+    """The queue after its first item was taken; None where that was the last one."""
+    queue.popleft()
+    return queue or None

@@ -183,8 +183,8 @@ def _id_given_twice(take_part: Any) -> Any:
 def _part_skipped(part_stored: Any) -> Any:
     def broken(self: CountedAdds, part: Part, seat: int) -> None:
         pending = self._pending
-        if part.first_entry_id % 7 == 6 and len(pending) > 1 and pending[0] is part:
-            self._confirmed(pending.popleft())
+        if part.first_entry_id % 7 == 6 and pending is not None and len(pending) > 1 and pending[0] is part:
+            self.last_confirmed = self._take_first().last_entry_id
         else:
             part_stored(self, part, seat)
 

@@ -106,7 +106,7 @@ class AddsRow(Row):
     _late_timer: Any
     _outstanding_bytes: int
     _outstanding_entries: int
-    _pending: "deque[Any]"
+    _pending: "deque[Any] | None"
     _quorum_timeout: float
     _when_drained: list[Any]
 
@@ -231,7 +231,7 @@ class AppenderRow(Row):
     _meters: Any
     _opened_at: float
     _refusal: Any
-    _sent: "deque[Any]"
+    _sent: "deque[Any] | None"
     _sequence: Any
     _size_bytes_max: int
     _waiting: "deque[Any] | None"

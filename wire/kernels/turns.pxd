@@ -38,6 +38,8 @@ cpdef tuple size_of_parts(list parts)
 @cython.locals(total=Py_ssize_t, part=PartRow, adds=AddsRow, acked="long long")
 cpdef Py_ssize_t store_parts(list parts, Py_ssize_t place, long long seat, double now, list due) except -1
 
+cdef object _without_first(object queue)
+
 @cython.locals(count="long long")
 cdef long long _bits(long long acked) noexcept
 

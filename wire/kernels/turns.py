@@ -6,6 +6,7 @@ there: seeds drive both (tests/simulation/standalone/test_turns.py). Nothing tha
 """
 
 from array import array
+from collections import deque
 from typing import Any
 
 import cython
@@ -176,10 +177,16 @@ def _append(part: PartRow, log: AppenderRow, writer: WriterRow, adds: AddsRow, p
     part.length_before = writer._length
     adds._outstanding_entries += part.count
     adds._outstanding_bytes += part.size_bytes
-    adds._pending.append(part)
+    if adds._pending is None:
+        adds._pending = deque((part,))
+    else:
+        adds._pending.append(part)
     writer._length += payload
     writer._next_entry_id += part.count
-    log._sent.append(part)
+    if log._sent is None:
+        log._sent = deque((part,))
+    else:
+        log._sent.append(part)
 
 
 def _count(counters: CountersRow, messages: int, payload: int, chunks: int) -> None:
@@ -214,20 +221,26 @@ def store_parts(parts: list[Any], place: int, seat: int, now: float, due: list[A
             return place
         pending = adds._pending
         acked = part.acked | (1 << seat)
-        if not len(pending) or pending[0] is not part or _bits(acked) < adds._ack_quorum:
+        if pending is None or pending[0] is not part or _bits(acked) < adds._ack_quorum:
             part.acked = acked
             place += 1
             continue
         if not _is_plain(part, adds, now):
             return place
         part.acked = acked
-        pending.popleft()
+        adds._pending = _without_first(pending)
         adds.last_confirmed = part.last_entry_id
         adds._outstanding_entries -= part.count
         adds._outstanding_bytes -= part.size_bytes
         _stored(part, now, due)
         place += 1
     return place
+
+
+def _without_first(queue: "deque[Any]") -> "deque[Any] | None":
+    """`ports.loop.queue_on_demand.without_first`."""
+    queue.popleft()
+    return queue if len(queue) else None
 
 
 def _bits(acked: int) -> int:
@@ -241,6 +254,7 @@ def _bits(acked: int) -> int:
 def _is_plain(part: PartRow, adds: AddsRow, now: float) -> bool:
     """Nothing follows from the end of this part but its receipt, and that listeners are told."""
     pending = adds._pending
+    assert pending is not None
     if len(pending) > 1:
         following: PartRow = pending[1]
         if _bits(following.acked) >= adds._ack_quorum:
@@ -250,7 +264,7 @@ def _is_plain(part: PartRow, adds: AddsRow, now: float) -> bool:
     if not isinstance(part.owner, AppenderRow) or not isinstance(part.source, ProducerRow):
         return False
     log: AppenderRow = part.owner
-    if log._failure is not None or log._is_broken or log._listeners is None or not len(log._sent) or log._sent[0] is not part:
+    if log._failure is not None or log._is_broken or log._listeners is None or log._sent is None or log._sent[0] is not part:
         return False
     meters: MetersRow = log._meters
     if not meters.entries:
@@ -270,7 +284,8 @@ def _stored(part: PartRow, now: float, due: list[Any]) -> None:
     payload = part.size_bytes - part.count * part.mix.header_bytes
     part.is_done = True
     log: AppenderRow = part.owner
-    log._sent.popleft()
+    assert log._sent is not None
+    log._sent = _without_first(log._sent)
     log._fruitless = 0
     _confirm(log._sequence, part.count, payload)
     _measure(log._meters, now - part.began, part.count, payload)
