@@ -14,6 +14,8 @@ from ..publish.publishers import Publishers, PublishersHost
 class PassingPublishers(Publishers):
     """Counts messages that maxConcurrentNonPersistentMessagePerConnection costs each producer."""
 
+    __slots__ = ("_settings",)
+
     def __init__(
         self, host: PublishersHost, policies: PoliciesInForce, limits: BrokerLimits, settings: TopicSettings, clock: Clock
     ) -> None:

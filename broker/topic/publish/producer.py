@@ -70,6 +70,17 @@ _Unanswered: TypeAlias = "deque[tuple[SendRun, asyncio.Future[EntryRun] | _Refus
 class TopicProducer(ProducerRow):
     """A `broker.topic.contract.Producer`."""
 
+    __slots__ = (
+        "__weakref__",
+        "_holds",
+        "connected_since_ms",
+        "is_introduced",
+        "key",
+        "rates",
+        "request",
+        "topic_epoch",
+    )
+
     counters: PublishCounters
     _host: ProducerHost
     _sink: ProducerSink

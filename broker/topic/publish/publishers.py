@@ -74,6 +74,25 @@ class PublishersHost(Protocol):
 class Publishers(PublishersRow):
     """All producers of a topic, also those that wait."""
 
+    __slots__ = (
+        "__weakref__",
+        "_admission",
+        "_arrivals",
+        "_clock",
+        "_epoch_turn",
+        "_has_ended",
+        "_host",
+        "_is_sending_away",
+        "_keys_given",
+        "_limits",
+        "_policies",
+        "_producers",
+        "_rate",
+        "_throttle",
+        "rate_limited_times",
+        "rates",
+    )
+
     counters: PublishCounters
     deduplication: TopicDeduplication
 

@@ -95,6 +95,18 @@ NOBODY = Nobody()
 class TopicConsumer(ConsumerRow):
     """A `broker.topic.contract.Consumer`."""
 
+    __slots__ = (
+        "__weakref__",
+        "_introducing",
+        "_is_active",
+        "_is_introduced",
+        "_knows_end",
+        "connected_since_ms",
+        "last_flow_ms",
+        "rates",
+        "request",
+    )
+
     counters: DeliveryCounters
     key: ConsumerId
     _sink: ConsumerSink
