@@ -154,10 +154,10 @@ class Acknowledgements(AcknowledgementsRow):
 
     def _swallow(self, ledger_id: int, entry_ids: BitMap, span: LedgerSpan) -> bool:
         """The common case: a run right after mark-delete, with no hole in it or right behind it, never becomes holes."""
-        mark, last = self._mark_delete, entry_ids.max()
-        if ledger_id != mark.ledger_id or last - mark.entry_id != len(entry_ids) or last + 1 >= span.entries:
+        first, last = entry_ids.min(), entry_ids.max()
+        if last - first + 1 != len(entry_ids) or self._ledgers.next_position(self._mark_delete) != (ledger_id, first):
             return False
-        if entry_ids.min() <= mark.entry_id or self._holes.may_have(ledger_id, mark.entry_id + 1, last + 1):
+        if self._holes.may_have(ledger_id, first, last + 1) or (self._holes.count and last + 1 >= span.entries):
             return False
         self._mark_delete = Position(ledger_id, last)
         self._holes.passed(self._mark_delete)

@@ -224,6 +224,16 @@ def test_mark_delete_goes_over_the_ends_of_ledgers() -> None:
     assert cursor.acknowledged_in(7) == BitMap([2])
 
 
+def test_entries_that_are_acknowledged_in_order_make_no_table_of_holes_over_the_ends_of_ledgers() -> None:
+    cursor = machine(2, 3)
+    shared = machine(1).holes._by_ledger
+    for ledger_id, entry_id in ((1, 0), (1, 1), (4, 0), (4, 1), (4, 2)):
+        assert cursor.acknowledge_entries(ledger_id, BitMap([entry_id])) == BitMap([entry_id])
+        assert cursor.mark_delete == (ledger_id, entry_id)
+    assert cursor.holes._by_ledger is shared
+    cursor.check_invariants()
+
+
 def test_an_acknowledgement_of_a_future_entry_is_refused_and_changes_nothing() -> None:
     cursor = machine(3)
     with pytest.raises(InvalidCursorPosition):
