@@ -5,6 +5,7 @@ Satisfies `bookkeeper.ledgers.LedgerStore`. The bookies are those in `bookies` a
 
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 
 from bookkeeper.ledger_end.ledger_recovery import recover_ledger
@@ -57,6 +58,18 @@ class BookKeeper:
         self._away = AwayBookies(store)
         self._password = settings.managed_ledger_password.encode()
         self._master_key = master_key(self._password)
+        self._rules = AddRules(
+            settings.bookkeeper_delay_ensemble_change,
+            settings.add_timeout_seconds,
+            settings.bookkeeper_explicit_lac_interval_in_mills / 1000,
+        )
+        self._read_policy = ReadPolicy(
+            None,
+            settings.bookkeeper_client_speculative_read_timeout_in_millis / 1000,
+            settings.bookkeeper_client_reorder_read_sequence_enabled,
+            settings.managed_ledger_read_entry_timeout_seconds,
+        )
+        """Shared by all ledgers without a bookie that is asked first."""
 
     async def initialise(self) -> None:
         """Make or check the layout of the metadata; learn where bookies are. LedgerError."""
@@ -84,13 +97,8 @@ class BookKeeper:
         ledger = await self._registry.create(await self._new_metadata(custom_metadata, quorums))
         reader = self._reader(ledger)
         ensembles = WriterEnsembles(self._candidates, self._registry, ledger, reader)
-        rules = AddRules(
-            self._settings.bookkeeper_delay_ensemble_change,
-            self._settings.add_timeout_seconds,
-            self._settings.bookkeeper_explicit_lac_interval_in_mills / 1000,
-        )
         return BookieLedgerWriter(
-            self._registry, ensembles, self._bookies, reader, self._master_key, rules, on_closed=self._away.mark
+            self._registry, ensembles, self._bookies, reader, self._master_key, self._rules, on_closed=self._away.mark
         )
 
     async def open(self, ledger_id: int) -> LedgerReader:
@@ -160,15 +168,10 @@ class BookKeeper:
 
     def _reader(self, ledger: RegisteredLedger) -> EntryReader:
         size = ledger.metadata.ensemble_size
-        sticky = int(self._rng.random() * size) if self._settings.bookkeeper_enable_sticky_reads and size > 1 else None
-        policy = ReadPolicy(
-            sticky,
-            self._settings.bookkeeper_client_speculative_read_timeout_in_millis / 1000,
-            self._settings.bookkeeper_client_reorder_read_sequence_enabled,
-            self._settings.managed_ledger_read_entry_timeout_seconds,
-        )
-        refresh = partial(self._metadata_of, ledger.ledger_id)
-        return EntryReader(ledger.ledger_id, ledger.metadata, self._bookies, policy, self._candidates, refresh)
+        policy = self._read_policy
+        if self._settings.bookkeeper_enable_sticky_reads and size > 1:
+            policy = replace(policy, sticky_index=int(self._rng.random() * size))
+        return EntryReader(ledger.ledger_id, ledger.metadata, self._bookies, policy, self._candidates, self._metadata_of)
 
     async def _metadata_of(self, ledger_id: int) -> LedgerMetadata:
         return (await self._registry.read(ledger_id)).metadata

@@ -64,7 +64,7 @@ class EntryReader:
         bookies: Mapping[str, BookieClient],
         policy: ReadPolicy | None = None,
         candidates: Candidates | None = None,
-        refresh: Callable[[], Awaitable[LedgerMetadata]] | None = None,
+        refresh: Callable[[int], Awaitable[LedgerMetadata]] | None = None,
     ) -> None:
         self._ledger_id, self._metadata, self._bookies, self._candidates = ledger_id, metadata, bookies, candidates
         self._refresh = refresh
@@ -124,7 +124,7 @@ class EntryReader:
         if self._refresh is None:
             return False
         try:
-            metadata = await self._refresh()
+            metadata = await self._refresh(self._ledger_id)
         except LedgerError as error:
             _log.warning(line("metadata of an unreadable ledger unknown", ledger=self._ledger_id, reason=error))
             return False
