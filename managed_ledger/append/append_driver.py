@@ -49,26 +49,10 @@ class Appender(AppenderRow):
     """Appends of one managed ledger."""
 
     __slots__ = (
-        "__weakref__",
-        "_age_timer",
-        "_clock",
-        "_creation",
-        "_entries_seen",
-        "_idle_timer",
-        "_last_error",
-        "_ledgers",
-        "_limits",
-        "_loop",
-        "_metadata",
-        "_promise",
-        "_refused",
-        "_retiring",
-        "_stamped",
-        "_switched",
-        "_switching",
-        "_unheard",
-        "_waiting_bytes",
-    )
+        "__weakref__", "_age_timer", "_clock", "_creation", "_entries_seen", "_idle_timer", "_last_error", "_ledgers",
+        "_limits", "_loop", "_metadata", "_promise", "_refused", "_retiring", "_stamped", "_switched", "_switching",
+        "_unheard", "_waiting_bytes",
+    )  # fmt: skip
 
     _writer: LedgerWriter | None
     _listeners: ConfirmedListeners

@@ -37,14 +37,7 @@ _log = logging.getLogger(__name__)
 class MemoryCursor(CursorRow):
     """A `ManagedCursor` that nobody stores."""
 
-    __slots__ = (
-        "__weakref__",
-        "_host",
-        "_is_closed",
-        "_properties",
-        "name",
-        "persistent_mark_delete",
-    )
+    __slots__ = ("__weakref__", "_host", "_is_closed", "_properties", "name", "persistent_mark_delete")
 
     acknowledgements: Acknowledgements
     durable = False
@@ -175,17 +168,8 @@ class DurableCursor(MemoryCursor):
     """A `ManagedCursor` that a CursorStore keeps. `stored_version`: what the store has already."""
 
     __slots__ = (
-        "_holes",
-        "_is_stopped",
-        "_loop",
-        "_save",
-        "_saves",
-        "_store",
-        "_throttle",
-        "_turn",
-        "_writing",
-        "_written_mark",
-    )
+        "_holes", "_is_stopped", "_loop", "_save", "_saves", "_store", "_throttle", "_turn", "_writing", "_written_mark",
+    )  # fmt: skip
 
     durable = True
 

@@ -61,23 +61,6 @@ _log = logging.getLogger(__name__)
 class DispatchDriver(DriverRow):
     """One dispatcher at work on one cursor. `failed` is called with an internal error, after which nothing is dispatched."""
 
-    __slots__ = (
-        "__weakref__",
-        "_failed",
-        "_held_timer",
-        "_kept_from",
-        "_label",
-        "_ledger",
-        "_loop",
-        "_reads_at_once",
-        "_refusal",
-        "_scanned",
-        "_timer",
-        "_waking",
-        "_wall_ms",
-        "index",
-    )
-
     dispatcher: Dispatcher
     targets: dict[ConsumerId, DispatchTarget]
     compacted: CompactedReading | None

@@ -17,8 +17,6 @@ NO_LAST_MESSAGE = "getLastMessageId is not supported on non-persistent topic"
 class PassingSubscription(Subscription):
     """Gone with its last consumer (NonPersistentSubscription.removeConsumer)."""
 
-    __slots__ = ("_given_messages", "drop_rate", "dropped_messages")
-
     counts_unacked = False
 
     def __init__(self, *parts: Any, **more: Any) -> None:

@@ -61,32 +61,6 @@ _log = logging.getLogger(__name__)
 class Subscription(SubscriptionRow):
     """A named place in a topic and its consumers."""
 
-    __slots__ = (
-        "__weakref__",
-        "_awaited_return",
-        "_dispatch_limit",
-        "_dispatcher_settings",
-        "_held_to",
-        "_host",
-        "_ids_given",
-        "_label",
-        "_loop",
-        "_policies",
-        "_throttle",
-        "_unacked",
-        "acknowledging",
-        "clock",
-        "expired_entries",
-        "expired_rate",
-        "gone",
-        "key_shared",
-        "last_expire_ms",
-        "name",
-        "throttled_times",
-        "transactions",
-        "type",
-    )
-
     cursor: ManagedCursor
     _consumers: "dict[ConsumerId, TopicConsumer]"
     _driver: DispatchDriver | None

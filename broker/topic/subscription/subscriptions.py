@@ -64,25 +64,10 @@ class Subscriptions(SubscriptionsRow):
     """All subscriptions of a topic by name."""
 
     __slots__ = (
-        "__weakref__",
-        "_clock",
-        "_deliveries",
-        "_dispatch_limit",
-        "_dispatcher_settings",
-        "_host",
-        "_limits",
-        "_policies",
-        "_published",
-        "_settings",
-        "_shared",
-        "_stop_hearing_of_cursors",
-        "_subscription_class",
-        "_turn",
-        "_unloaded",
-        "consumers",
-        "durable",
-        "gone",
-    )
+        "__weakref__", "_clock", "_deliveries", "_dispatch_limit", "_dispatcher_settings", "_host", "_limits", "_policies",
+        "_published", "_reading_on", "_settings", "_shared", "_stop_hearing_of_cursors", "_subscription_class", "_turn",
+        "_unloaded", "consumers", "durable", "gone",
+    )  # fmt: skip
 
     _by_name: dict[str, Subscription]
 
