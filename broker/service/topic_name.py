@@ -6,7 +6,6 @@ refused, and Apache's unbounded names are bounded: a name has at most `NAME_CHAR
 
 import re
 from dataclasses import dataclass
-from functools import lru_cache
 
 from metadata.paths import decode_name, encode_name
 
@@ -17,8 +16,6 @@ PARTITION_SUFFIX = "-partition-"
 _PARTITION_INDEX_MAX = (1 << 31) - 1
 _ENTITY = re.compile(r"[-=:.\w]+", re.ASCII)
 _DOMAINS = ("persistent", "non-persistent")
-_SHARED_MAX = 1024
-"""Names of namespaces that are kept for topics to share."""
 
 
 def invalid_name(text: str, why: str) -> BrokerError:
@@ -38,9 +35,8 @@ class NamespaceName:
     local_name: str
 
     @classmethod
-    @lru_cache(_SHARED_MAX)
     def parse(cls, text: str) -> "NamespaceName":
-        """One for all who ask. BrokerError(INVALID_TOPIC_NAME) for anything but two names of letters, digits and `-=:._`."""
+        """BrokerError(INVALID_TOPIC_NAME) for anything but two names of letters, digits and `-=:._`."""
         parts = text.split("/")
         if len(parts) != 2 or len(text) > NAME_CHARACTERS_MAX or not all(_ENTITY.fullmatch(part) for part in parts):
             raise invalid_name(text, "expected <tenant>/<namespace>")

@@ -6,6 +6,7 @@ import pytest
 
 from broker.errors import BrokerError, ServerError
 from broker.topic.contract import SubscriptionType
+from managed_ledger.append.append_driver import Appender
 from managed_ledger.contract import AppendRefused
 from managed_ledger.managed_ledger_driver import StoredManagedLedger
 from tests.broker.topic.test_topic_on_managed_ledger import StoredWorld
@@ -43,22 +44,23 @@ def test_a_topic_whose_bookies_take_nothing_keeps_its_consumers_and_sends_its_pr
     run(scenario)
 
 
-def test_what_is_published_before_a_refusal_is_heard_of_does_not_overtake_what_was_refused() -> None:
+def test_what_is_published_before_a_refusal_is_heard_of_does_not_overtake_what_was_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     async def scenario() -> None:
         world = StoredWorld()
         await world.open()
         producer, heard = await world.producer()
         world.storage.ledger_store.fail_creates = 1
         assert isinstance(world.log, StoredManagedLedger)
-        appender = world.log._appender
-        refuse = appender._refuse_waiting
+        refuse = Appender._refuse_waiting
 
-        def refuse_and_publish(refusal: AppendRefused) -> None:
+        def refuse_and_publish(appender: Appender, refusal: AppendRefused) -> None:
             """The producer hears of the failure a turn later."""
-            refuse(refusal)
+            refuse(appender, refusal)
             producer.publish(send_run([1]))
 
-        appender._refuse_waiting = refuse_and_publish  # type: ignore[method-assign]
+        monkeypatch.setattr(Appender, "_refuse_waiting", refuse_and_publish)
         producer.publish(send_run([0]))
         await asyncio.sleep(1)
         assert world.log.entry_count == 0
