@@ -173,10 +173,10 @@ def test_a_server_holds_no_more_at_the_end_of_a_seed_than_at_its_start(nth: int)
 
 
 def test_a_planted_leak_is_found_by_each_seed_that_publishes_enough_on_one_server(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each publisher of a topic remembers every run that it was handed."""
+    """Each topic remembers every run that its publishers were handed."""
 
     def remembering(original: Callable[..., Any], self: Publishers, *published: Any) -> Any:
-        self.__dict__.setdefault("_remembered", []).append(object())
+        self._host.__dict__.setdefault("_remembered", []).append(object())
         return original(self, *published)
 
     plant(monkeypatch, Publishers, remembering)
@@ -184,7 +184,7 @@ def test_a_planted_leak_is_found_by_each_seed_that_publishes_enough_on_one_serve
     assert run_seed(seeds[0], None).failure is None, "nothing else finds it"
     with watched():
         failures = {seed: run_seed(seed, None).failure or "" for seed in seeds}
-    assert not {seed: failure for seed, failure in failures.items() if "Publishers._remembered" not in failure}
+    assert not {seed: failure for seed, failure in failures.items() if "._remembered" not in failure}
 
 
 def _keeps_its_topic(plan: Plan) -> bool:
