@@ -27,6 +27,7 @@ from wire.run import HEADER_BYTES_CRC32C
 
 from ..errors import BrokerError, ServerError
 from ..security.authorization.callers import Caller
+from ..topic.dispatch.deliveries import deliveries_of
 from ..transaction.here import ParticipantsHere
 from . import replies
 from .access.command_needs import ANSWERED_AT_ONCE
@@ -53,7 +54,7 @@ log = logging.getLogger(__name__)
 
 RUN_ENTRIES_MAX = 1 << 16
 HANDSHAKE_BYTES_MAX = 256 * 1024
-"""Of a frame before CONNECT is answered: the largest is a CONNECT with its credentials."""
+"""Bytes of a frame before CONNECT is answered: the largest is a CONNECT with its credentials."""
 LINGER_SECONDS = 5.0
 """Time for a connection that we end to send its written bytes."""
 
@@ -68,6 +69,7 @@ class Connection(asyncio.BufferedProtocol):
         settings = server.settings
         self._loop = asyncio.get_running_loop()
         self._turn = turn_of(self._loop)
+        self._deliveries = deliveries_of(self._loop)
         self._session = Session()
         self._input = ReadBuffer(server.room)
         changed = tell(self._reading_changed)
@@ -135,11 +137,13 @@ class Connection(asyncio.BufferedProtocol):
     def answer(self, frames: bytes) -> None:
         if self._receipts.parts:
             self._receipts.flush()
+        self._deliveries.send_first(self)
         self._outbox.answer(frames)
 
     def deliver(self, frames: bytes) -> None:
         if self._receipts.parts:
             self._receipts.flush()
+        self._deliveries.send_first(self)
         self._outbox.deliver(frames)
 
     def run(

@@ -10,8 +10,8 @@ from ..security.authorization.callers import Caller
 
 F = TypeVar("F")
 Routes: TypeAlias = Mapping[int, Callable[[F, BaseCommand, memoryview], None]]
-"""Of a family of commands, by type: is given its family's object, the command, and the payload section, which it must not
-keep. ProtocolViolation ends the connection."""
+"""Handlers of a family of commands, by type: each gets its family's object, the command, and the payload section, which it must
+not keep. ProtocolViolation ends the connection."""
 
 
 class Link(Protocol):

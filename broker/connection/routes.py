@@ -49,4 +49,4 @@ ROUTES: dict[int, Route] = dict(
         *_routes(attrgetter("transactions"), transactions.ROUTES),
     )
 )
-"""By type of command."""
+"""Routes by type of command."""

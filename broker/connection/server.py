@@ -21,11 +21,11 @@ class Server(Protocol):
     room: SharedRoom
     memory: PublishMemory
     starts: Starts
-    """Of the requests that make something."""
+    """Starts of the requests that make something."""
     security: Security | None
     """None: everybody may do everything."""
     coordinators: Coordinators | None
-    """Of transactions; None: there are none."""
+    """Coordinators of transactions; None: there are none."""
 
     def admit(self, connection: Closable, host: str) -> str | None:
         """Why the connection cannot be taken; None when it can."""

@@ -11,10 +11,10 @@ class ConnectionSettings:
     """0 means no limit for the two numbers of connections."""
 
     keep_alive_interval_seconds: int = 30
-    """How often a silent connection is asked for a sign of life; without one until the next time it is closed."""
+    """Interval at which a silent connection is asked for a sign of life; without one by the next, it is closed."""
     connection_liveness_check_timeout_millis: int = 5000
-    """How long a peer may take to answer a PING when another client asks for its producer name, its exclusive subscription or
-    its hash ranges. 0: it is not asked, and the other one is refused."""
+    """Time for a peer to answer a PING when another client asks for its producer name, its exclusive subscription or its hash
+    ranges. 0: it is not asked, and the other one is refused."""
     max_message_size: int = 5 * 1024 * 1024
     """Bytes of the largest message that is taken; clients get it in CONNECTED."""
     max_pending_publish_requests_per_connection: int = 10_000
@@ -28,7 +28,7 @@ class ConnectionSettings:
     max_consumer_metadata_size: int = 1024
     """Bytes of the properties that a consumer may have."""
     exposing_broker_entry_metadata_to_client_enabled: bool = False
-    """What brokerEntryMetadataInterceptors stored is sent to clients that say they know it."""
+    """Metadata that brokerEntryMetadataInterceptors stored is sent to clients that say they know it."""
 
     def __post_init__(self) -> None:
         if self.keep_alive_interval_seconds < 1:

@@ -22,7 +22,7 @@ from ...security.security import Security
 log = logging.getLogger(__name__)
 
 REFRESH = b"PulsarAuthRefresh"
-"""What a challenge holds that wants nothing but the credentials of now."""
+"""Data of a challenge that asks for nothing but the current credentials."""
 _FAILED = BrokerError(ServerError.AUTHENTICATION, "Failed to authenticate")
 _METHOD_PREFIX = "AuthMethod"
 

@@ -1,9 +1,5 @@
-"""ConsumerHandle: one consumer as its connection knows it, and the sink that its subscription delivers to.
+"""ConsumerHandle: one consumer as its connection knows it, and the sink that its subscription delivers to."""
 
-Whatever it writes comes after the runs that the turn of the loop has already given to the connection's consumers.
-"""
-
-import asyncio
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
@@ -13,7 +9,6 @@ from wire.run import EntryRun
 
 from ...service.topic_name import TopicName
 from ...topic.contract import Consumer
-from ...topic.dispatch.deliveries import deliveries_of
 from .. import replies
 from ..link import Link
 from .unchecked_frames import unchecked_message_frames
@@ -33,7 +28,6 @@ class ConsumerHandle(ConsumerHandleRow):
     """`consumer` is None until the subscription has taken it on."""
 
     __slots__ = (
-        "_deliveries",
         "_frames",
         "_on_closed",
         "request_id",
@@ -53,7 +47,6 @@ class ConsumerHandle(ConsumerHandleRow):
         on_closed: Callable[["ConsumerHandle", str], None],
     ) -> None:
         self._link = link
-        self._deliveries = deliveries_of(asyncio.get_running_loop())
         self._frames = _frames_for(link)
         self._is_plain = self._frames is message_frames
         self._on_closed = on_closed
@@ -92,21 +85,17 @@ class ConsumerHandle(ConsumerHandleRow):
         ack_sets: Mapping[int, Sequence[int]] | None,
         consumer_epoch: int | None,
     ) -> None:
-        self._deliveries.send_first(self._link)
         self._link.deliver(
             self._frames(run, indexes, self.consumer_id, self._partition, redelivery_counts, ack_sets, consumer_epoch)
         )
 
     def active_changed(self, is_active: bool) -> None:
         if self._link.protocol_version >= 12:
-            self._deliveries.send_first(self._link)
             self._link.answer(replies.active_consumer_change(self.consumer_id, is_active))
 
     def reached_end_of_topic(self) -> None:
         if self._link.protocol_version >= 9:
-            self._deliveries.send_first(self._link)
             self._link.answer(replies.reached_end_of_topic(self.consumer_id))
 
     def closed(self, reason: str) -> None:
-        self._deliveries.send_first(self._link)
         self._on_closed(self, reason)

@@ -48,7 +48,7 @@ ACKS_IN_MIX_MAX = 16
 FEW_IDS = 8
 """Ids that are acknowledged one by one; a bitmap is cheaper for more."""
 LEDGERS_AT_ONCE_MAX, RUN_IDS_PER_SLICE = 8, 16_384
-"""Of a run of ids in up to so many ledgers each costs 0.1 microseconds, and so many are handled in one turn."""
+"""Ledgers of a run of ids that costs 0.1 microseconds an id, and ids of such a run that are handled in one turn."""
 
 
 class Consumers:

@@ -61,7 +61,7 @@ class ProducerHandle(HandleRow):
         self.producer = None
         self.header_bytes = 0
         self.schema_version = b""
-        """That its messages carry; empty without a schema."""
+        """Schema version that its messages carry; empty without a schema."""
         self.is_closed = False
         """Closed by the broker. The client sends unanswered messages again, and therefore gets no more failures."""
         self._published = 0

@@ -8,7 +8,7 @@ callback notifies the driver.
 from collections.abc import Callable
 
 CONNECTION_BYTES_MAX = 8 * 1024 * 1024
-"""In flight on one connection; always passed by at most one read."""
+"""Bytes in flight on one connection; always passed by at most one read."""
 
 
 class PublishMemory:

@@ -33,7 +33,7 @@ class TopicLists:
         self._catalogue, self._settings = catalogue, settings
         self._watchers: dict[int, Callable[[], None]] = {}
         self._asked: dict[int, int] = {}
-        """By watcher: the request that was made last, until it is answered or taken back."""
+        """Last request of each watcher, until it is answered or taken back."""
         self._turn = asyncio.Lock()
         """A list of 100,000 names takes some thirty megabytes until it is answered: of one connection one is made at a time."""
 

@@ -24,7 +24,7 @@ _RESPONSES: dict[int, tuple[Any, str, Any]] = {
     ),
     BaseCommand.END_TXN: (BaseCommand.END_TXN_RESPONSE, "end_txn_response", api.CommandEndTxnResponse),
 }
-"""By command: the type of its response, the field that this is in, and its message."""
+"""Response to each command: its type, the field that holds it, and its message."""
 
 
 def _body_of(command: BaseCommand) -> Any:

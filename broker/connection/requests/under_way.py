@@ -17,7 +17,7 @@ from ..errors import to_broker_error
 
 REQUESTS_MAX = 1000
 _GIVEN_UP = BrokerError(ServerError.SERVICE_NOT_READY, "The request was not finished: its topic is being closed")
-"""Of a request that is cut off, as reads are when their log is closed: it is answered like the others."""
+"""Failure of a request that is cut off, as reads are when their log is closed: it is answered like the others."""
 
 
 class RequestsUnderWay:

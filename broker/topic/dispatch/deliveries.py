@@ -1,6 +1,6 @@
 """Deliveries: the runs that one turn of the loop gives to consumers, sent together at its end: one buffer for each connection.
 Owns the runs that are given and not sent yet (`wire.kernels.newest`). A run is sent in the turn in which it was given, and
-before anything else that its connection's consumers get: who writes to them calls `send_first`.
+before anything else that its connection writes: that calls `send_first`.
 """
 
 import asyncio
@@ -51,7 +51,7 @@ class Deliveries:
             self._turn.at_end(self._send)
 
     def send_first(self, link: Link) -> None:
-        """Sends the runs that a connection's consumers were given, so that what is written next does not come before them."""
+        """Sends the runs that a connection's consumers were given. What it writes next comes after them."""
         parts = self.by_link.pop(link, None)
         if parts is not None:
             self._turn.call(partial(_send_to, link, parts))
