@@ -52,7 +52,7 @@ class BrokerMeters:
     connections_refused: int = 0
     http_requests_rejected: int = 0
     quota_check_seconds: Histogram = field(default_factory=lambda: Histogram(QUOTA_CHECK_BOUNDS_SECONDS))
-    """Of each round over all topics."""
+    """Duration of each round over all topics."""
     connections_throttled: int = 0
     """Connections that are not read at the moment, until their messages are stored, or a rate allows more."""
     storage_refusal: Callable[[], str] = str

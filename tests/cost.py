@@ -37,7 +37,7 @@ from simulation.world.loop import SimLoop
 SEES_OPERANDS = sys.version_info[:2] == (3, 11) and sys.implementation.name == "cpython"
 
 _TOOL = 4
-"""Of the numbers that `sys.monitoring` has for tools, one that it gives to none by name."""
+"""Tool number that `sys.monitoring` gives to no tool by name."""
 _BITMAP_MAX = 64
 _CONSTANT = frozenset(
     (
@@ -91,7 +91,7 @@ _CONSTANT = frozenset(
         "write",
     )
 )
-"""By name, of what takes the same time however large its object is; `clear` pays for what was added."""
+"""Names of calls that take the same time however large their object is; `clear` pays for what was added."""
 _GROWING = frozenset(
     (
         "extend",
@@ -103,7 +103,7 @@ _GROWING = frozenset(
         "writelines",
     )
 )
-"""Of these the object itself is not gone through."""
+"""Names of calls that do not go through the object itself."""
 _COPYING = (
     *(list, tuple, str, bytes, bytearray, dict, set, frozenset, array, deque, BitMap),
     *(map, filter, zip, itertools.compress, itertools.chain, itertools.starmap, itertools.islice),
@@ -112,7 +112,7 @@ _COPYING = (
 _SIZED = (list, tuple, str, bytes, bytearray, memoryview, dict, set, frozenset, range, array, deque)
 _SEARCHED = (list, tuple, str, bytes, bytearray, memoryview, array, deque)
 _TURNS: tuple[CodeType, ...] = (BaseEventLoop._run_once.__code__, SimLoop._turn.__code__)  # type: ignore[attr-defined]
-"""What an event loop calls for each turn."""
+"""Code that an event loop runs once each turn."""
 
 
 def assert_linear(work: Callable[[int], Callable[[], Any]], n: int, *, times: int = 8, bound: float = 9.0) -> None:

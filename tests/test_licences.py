@@ -14,7 +14,7 @@ MAY_BE_USED = {
     "LicenseRef-Public-Domain",
 }
 MAY_BE_RUN = {"GPL-3.0-or-later"}
-"""Of a program that only makes a release: nothing of it gets into what is released."""
+"""Licences of programs that only make a release: nothing of them gets into what is released."""
 
 
 def test_the_licence_is_the_official_text_and_the_project_names_it() -> None:

@@ -10,11 +10,11 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build"
-"""Of this checkout alone: another one has other sources."""
+"""Build directory of this checkout alone: another checkout has other sources."""
 FETCH_SECONDS_MAX = 900.0
 OUTPUT_CHARACTERS_MAX = 20_000
 QUICK_JAVA = ("-XX:TieredStopAtLevel=1", "-XX:+UseSerialGC")
-"""For programs that run for seconds: to compile much would take longer than what it saves."""
+"""Java options for programs that run for seconds: much compilation would take longer than it saves."""
 
 _classpaths: dict[Path, str] = {}
 

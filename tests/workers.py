@@ -18,7 +18,7 @@ DIRECTORIES = (
 )
 """Units, longest first."""
 THEN = "tests/simulation"
-"""Its modules compute for long."""
+"""Directory after the units: its modules compute for long."""
 
 
 def unit_of(test: str) -> str:

@@ -20,7 +20,7 @@ class Client:
     principal: str = ""
     method: str = ""
     data: bytes = field(default=b"", repr=False)
-    """What it has shown; empty where that is not forwarded."""
+    """Credentials that the client has shown; empty where they are not forwarded."""
 
 
 NOBODY = Client()

@@ -34,7 +34,7 @@ from .way import Way
 log = logging.getLogger(__name__)
 
 REQUEST_BYTES_MAX = 256 * 1024
-"""Of one command before the bytes are forwarded; the largest is a CONNECT with its credentials."""
+"""Bytes of one command before the bytes are forwarded; the largest is a CONNECT with its credentials."""
 FRAMES_PER_TURN = 32
 """Frames that are handled before others have their turn of the loop: a lookup costs some 100 microseconds in all."""
 REQUESTS_MAX = 1000

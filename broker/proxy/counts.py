@@ -16,7 +16,7 @@ REQUESTS = {
     BaseCommand.GET_TOPICS_OF_NAMESPACE: "get_topics_of_namespace",
     BaseCommand.GET_SCHEMA: "get_schema",
 }
-"""What is asked of brokers for clients, by its name in Apache's LookupProxyHandler."""
+"""Commands that the proxy sends to brokers for clients, with their names in Apache's LookupProxyHandler."""
 
 
 @dataclass(slots=True)
@@ -26,7 +26,7 @@ class Counts:
     new: int = 0
     rejected: int = 0
     requests: Counter[int] = field(default_factory=Counter)
-    """By the type of the command, and so those that were refused because too many were under way."""
+    """Requests by type of command; `rejected_requests`, by type too, were refused because too many were under way."""
     rejected_requests: Counter[int] = field(default_factory=Counter)
     ops: int = 0
     bytes: int = 0

@@ -30,9 +30,9 @@ class ProxySettings:
     broker_proxy_allowed_target_ports: tuple[str, ...] = ("6650", "6651")
     """Ports of brokers that may be reached, and no others."""
     broker_proxy_connect_timeout_ms: int = 10_000
-    """How long connecting to a broker may take."""
+    """Time that connecting to a broker may take."""
     keep_alive_interval_seconds: int = 30
-    """Of connections for lookups. Those to a broker are kept alive by client and broker."""
+    """Keep-alive of connections for lookups. Those to a broker are kept alive by client and broker."""
     max_message_size: int = 5 * 1024 * 1024
     """Bytes of the largest message that goes through; it is to be the brokers' own."""
     max_concurrent_inbound_connections: int = 10_000
@@ -55,7 +55,7 @@ class ProxySettings:
     forward_authorization_credentials: bool = False
     """Brokers get the client's credentials, too (authenticateOriginalAuthData there)."""
     broker_client_authentication_plugin: str = ""
-    """What the proxy shows brokers for itself: Apache's AuthenticationToken, AuthenticationBasic or AuthenticationTls."""
+    """Plugin for the proxy's credentials at brokers: Apache's AuthenticationToken, AuthenticationBasic or AuthenticationTls."""
     broker_client_authentication_parameters: str = field(default="", repr=False)
     """`token:...`, `file:///path` or `env:NAME`; `name:password` for AuthenticationBasic."""
     service_port_tls: int | None = None
@@ -69,13 +69,13 @@ class ProxySettings:
     tls_trust_certs_file_path: str | None = None
     """The authorities that sign clients' certificates."""
     tls_require_trusted_client_cert_on_connect: bool = False
-    """Who shows no certificate is not let in."""
+    """A client that shows no certificate is not let in."""
     tls_protocols: tuple[str, ...] = ()
     """TLSv1.2 and TLSv1.3; empty: both."""
     tls_ciphers: tuple[str, ...] = ()
-    """For TLSv1.2, by the names of IANA or of OpenSSL; empty: OpenSSL's choice."""
+    """Ciphers of TLSv1.2, by the names of IANA or of OpenSSL; empty: OpenSSL's choice."""
     tls_cert_refresh_check_duration_sec: int = 300
-    """How often it is looked whether the files were renewed; new connections get the new ones. 0: never."""
+    """Time between two looks at whether the files were renewed; new connections get the new ones. 0: never."""
     tls_enabled_with_broker: bool = False
     """Brokers are spoken to over TLS, at their ports for it."""
     broker_client_trust_certs_file_path: str | None = None

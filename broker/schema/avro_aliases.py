@@ -19,7 +19,7 @@ class Aliases:
 
     types: dict[str, str] = field(default_factory=dict)
     fields: dict[str, dict[str, str]] = field(default_factory=dict)
-    """By record."""
+    """Names of fields by record, then by alias."""
 
     def name_of(self, written: Any) -> str:
         """Returns the reader's name for a type of the writer."""

@@ -15,14 +15,14 @@ from .avro_aliases import Aliases, aliases_of
 from .values import SchemaRefused
 
 CanRead: TypeAlias = Callable[[bytes, bytes], str | None]
-"""Of a reader's and a writer's definition: None, or why not."""
+"""Check of a reader's definition against a writer's: None when it can read the data, otherwise the reason."""
 _IGNORED = ("doc", "aliases")
-"""What Avro's Schema.equals does not look at."""
+"""Members that Avro's Schema.equals ignores."""
 _STEPS_MIN, _BYTES_PER_STEP = 1000, 4
-"""How many pairs are compared at most: so many, and one for each few bytes of both definitions. A pair that needs no choice
+"""Pairs that are compared at most: a fixed number, and one for so many bytes of both definitions. A pair that needs no choice
 among records takes more bytes than that; unions of records in which each has to be tried with each are refused beyond it."""
 FIELDS_MAX = 4096
-"""Of one record. Avro's library looks for the name of each among all those before it: here that takes a tenth of a second."""
+"""Fields of one record. Avro's library looks for the name of each among all before it: here that takes a tenth of a second."""
 _NAMED = ("record", "enum", "fixed")
 _PROMOTED = {
     "int": ("long", "float", "double"),
@@ -98,7 +98,7 @@ class _Branches:
         self.records = [branch for branch in union.schemas if branch.type == "record"]
         self.named = {(branch.type, branch.fullname): branch for branch in reversed(union.schemas) if branch.type in _NAMED}
         self.unnamed = [branch for branch in union.schemas if branch.type not in _NAMED]
-        """Of each type one, by Avro's rules."""
+        """Unnamed branches: one of each type, by Avro's rules."""
 
 
 @dataclass(slots=True)

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 KINDS = ("get", "put", "del")
 NAMESPACES_MAX = 10_000
-"""Of one more the one is forgotten that was used the longest ago: clients may ask for schemas of any name."""
+"""Namespaces that are counted. One more displaces the one used the longest ago: clients may ask for schemas of any name."""
 
 
 @dataclass(slots=True)

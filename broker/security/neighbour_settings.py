@@ -15,7 +15,7 @@ class NeighbourSettings:
     """Nothing is shown, in the clear, by default. The role that it stands for has to be one of the others' superUserRoles."""
 
     broker_client_authentication_plugin: str = ""
-    """What a broker or proxy shows brokers of itself: Apache's AuthenticationToken, AuthenticationBasic, AuthenticationTls."""
+    """Plugin for this broker's credentials at others: Apache's AuthenticationToken, AuthenticationBasic, AuthenticationTls."""
     broker_client_authentication_parameters: str = field(default="", repr=False)
     """`token:...`, `file:///path` (read again for each connection) or `env:NAME`; `name:password` for AuthenticationBasic."""
     broker_client_tls_enabled: bool = False

@@ -20,15 +20,15 @@ class SecuritySettings:
     authentication_enabled: bool = False
     """Clients must authenticate."""
     authentication_providers: tuple[str, ...] = ()
-    """Of `org.apache.pulsar.broker.authentication`: AuthenticationProviderToken, AuthenticationProviderBasic,
+    """Classes of `org.apache.pulsar.broker.authentication`: AuthenticationProviderToken, AuthenticationProviderBasic,
     AuthenticationProviderTls; several at once."""
     authentication_refresh_check_seconds: int = 60
-    """How often it is looked whether a connection's token has expired; then a new one is asked for (AUTH_CHALLENGE), and by
-    the next look it has to be there."""
+    """Time between two looks at whether a connection's token has expired; then a new one is asked for (AUTH_CHALLENGE), and
+    by the next look it has to be there."""
     anonymous_user_role: str | None = None
     """The role of clients without credentials. Empty: they are refused."""
     authenticate_original_auth_data: bool = False
-    """What a proxy forwards of its client's credentials is checked here too."""
+    """Credentials of its client that a proxy forwards are checked here too."""
     authenticate_metrics_endpoint: bool = False
     """/metrics is for authenticated clients alone."""
     token_secret_key: str | None = field(default=None, repr=False)
@@ -38,17 +38,17 @@ class SecuritySettings:
     token_public_alg: str = "RS256"
     """The algorithm of the key that tokenPublicKey holds, such as RS256 or ES256."""
     token_auth_claim: str | None = None
-    """Which claim names the role. Empty: sub."""
+    """Claim that names the role. Empty: sub."""
     token_audience_claim: str | None = None
     """The claim of a token that names its audience. Empty: the audience is not checked."""
     token_audience: str | None = None
-    """What the claim of tokenAudienceClaim has to hold."""
+    """Value that the claim of tokenAudienceClaim has to hold."""
     token_allowed_clock_skew_seconds: int = 0
     """Permitted error of the clock that made a token."""
     basic_auth_conf: str | None = field(default=None, repr=False)
     """Users and hashes as htpasswd writes them, in the forms of tokenSecretKey."""
     authorization_enabled: bool = False
-    """What a role may do is decided by its grants; else everybody may do everything."""
+    """Grants decide what a role may do; else everybody may do everything."""
     authorization_provider: str = AUTHORIZATION_PROVIDER
     """The one way in which that is decided, by its class in Apache's."""
     authorization_allow_wildcards_matching: bool = False

@@ -11,9 +11,9 @@ class TlsSettings:
     """Everything off by default. Files are in PEM form."""
 
     broker_service_port_tls: int | None = None
-    """Of the binary protocol; 0 picks a free one. Empty: none."""
+    """Port of the binary protocol over TLS; 0 picks a free one. Empty: none."""
     web_service_port_tls: int | None = None
-    """Of HTTPS; 0 picks a free one. Empty: none."""
+    """Port of HTTPS; 0 picks a free one. Empty: none."""
     tls_certificate_file_path: str | None = None
     """The server's certificate, followed by those of the authorities between it and the one that clients trust."""
     tls_key_file_path: str | None = None
@@ -21,7 +21,7 @@ class TlsSettings:
     tls_trust_certs_file_path: str | None = None
     """The authorities that sign clients' certificates; a client that shows one is known by it (AuthenticationProviderTls)."""
     tls_require_trusted_client_cert_on_connect: bool = False
-    """Who shows no certificate is not let in."""
+    """A client that shows no certificate is not let in."""
     tls_allow_insecure_connection: bool = False
     """Applies only to servers that a broker connects to. Unchecked certificates prove no identity: those of clients are never
     accepted.
@@ -29,7 +29,7 @@ class TlsSettings:
     tls_protocols: tuple[str, ...] = ()
     """TLSv1.2 and TLSv1.3; empty: both."""
     tls_ciphers: tuple[str, ...] = ()
-    """For TLSv1.2, by the names of IANA or of OpenSSL; empty: OpenSSL's choice. Those of TLSv1.3 are always all on."""
+    """Ciphers of TLSv1.2, by the names of IANA or of OpenSSL; empty: OpenSSL's choice. Those of TLSv1.3 are always all on."""
     tls_cert_refresh_check_duration_sec: int = 300
     """Between two looks at whether the files were renewed; new connections get the new ones. 0: never."""
 

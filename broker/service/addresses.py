@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from .errors import NoSuchListener
 
 BROKERS = "/loadbalance/brokers"
-"""Where the brokers of a cluster are registered, by their ids."""
+"""Path below which the brokers of a cluster are registered, by their ids."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ class BrokerSettings:
     allow_auto_topic_creation: bool = True
     """A producer or consumer of a topic that is not there makes it."""
     allow_auto_topic_creation_type: str = "non-partitioned"
-    """What is made then: non-partitioned, or partitioned."""
+    """Kind of topic that is made then: non-partitioned, or partitioned."""
     default_num_partitions: int = 1
     """The partitions of a partitioned topic that is made so."""
     allow_auto_subscription_creation: bool = True
@@ -42,21 +42,21 @@ class BrokerSettings:
     topic_load_timeout_seconds: int = 60
     """Time to open a topic, after which its client gets a failure."""
     broker_delete_inactive_topics_frequency_seconds: int = 60
-    """How often is looked; which topics and when, their policies say."""
+    """Time between two looks for inactive topics; their policies say which are deleted, and when."""
     broker_delete_inactive_partitioned_topic_metadata_enabled: bool = False
     """A partitioned topic whose last partition was deleted as unused is deleted, too."""
     retention_check_interval_in_seconds: int = 120
-    """How often ledgers are looked for that nothing keeps any more."""
+    """Time between two looks for ledgers that nothing keeps any more."""
     message_expiry_check_interval_in_minutes: int = 5
-    """How often messages are looked for that are older than their topic's time to live."""
+    """Time between two looks for messages that are older than their topic's time to live."""
     subscription_expiry_check_interval_in_minutes: int = 5
     """Time between two looks for subscriptions unused for subscriptionExpirationTimeMinutes."""
     broker_service_compaction_monitor_interval_in_seconds: int = 60
-    """How often topics are looked for that are to be compacted."""
+    """Time between two looks for topics that are to be compacted."""
     backlog_quota_check_enabled: bool = True
     """Backlogs are compared with their quotas; else quotas mean nothing."""
     backlog_quota_check_interval_in_seconds: int = 60
-    """How often backlogs are compared with their quotas."""
+    """Time between two comparisons of backlogs with their quotas."""
     enable_broker_side_subscription_pattern_evaluation: bool = True
     """Patterns of topic names are matched here; else the client gets all names and matches them."""
     subscription_pattern_max_length: int = 50
@@ -66,7 +66,7 @@ class BrokerSettings:
     is_schema_validation_enforced: bool = False
     """Producers without a schema may not publish to a topic that has one."""
     schema_compatibility_strategy: str = Strategy.FULL
-    """Which new schema a topic accepts, where no policy says otherwise; UNDEFINED is FULL."""
+    """Strategy by which a topic accepts a new schema, where no policy says otherwise; UNDEFINED is FULL."""
     system_topic_schema_compatibility_strategy: str = Strategy.ALWAYS_COMPATIBLE
     """The same for topics of the brokers' own."""
     is_allow_auto_update_schema_enabled: bool = True

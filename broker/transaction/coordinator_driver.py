@@ -42,12 +42,12 @@ class Coordinator:
         self._endings, self._clock = endings, clock
         self._loop = asyncio.get_running_loop()
         self._tasks: dict[int, asyncio.Task[None]] = {}
-        """By number: those that are being ended."""
+        """Tasks that end transactions, by number of the transaction."""
         self._endings_of: dict[int, Ending] = {}
-        """Of these: how far they have come."""
+        """Progress of these tasks, by the same numbers."""
         self._timer: asyncio.TimerHandle | None = None
         self._timer_at = 0.0
-        """When it is due; uvloop's timers that are due at once do not say it."""
+        """Time at which `_timer` is due; uvloop's timers that are due at once do not say it."""
         self._due_task: asyncio.Task[None] | None = None
         self.has_ended = False
         self._unlisten = stored.ledger.on_fenced(lambda: self._fail("another broker has its log"))

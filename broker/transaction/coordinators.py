@@ -33,10 +33,10 @@ SYSTEM = NamespaceName("pulsar", "system")
 ASSIGN = TopicName.parse("persistent://pulsar/system/transaction_coordinator_assign")
 """The owners of its partitions are the coordinators; the topic is never opened."""
 COORDINATORS = 16
-"""As many as Apache's `initialize-transaction-coordinator-metadata` makes."""
+"""Number of coordinators that Apache's `initialize-transaction-coordinator-metadata` makes."""
 LOADS_MAX = 4
 LOOK_SECONDS = 30.0
-"""How often the broker looks for coordinators that have become its own without a client."""
+"""Time between two looks for coordinators that have become the broker's own without a client."""
 
 
 async def initialise_coordinators(catalogue: Catalogue, count: int = COORDINATORS) -> None:
@@ -68,7 +68,7 @@ class Coordinators:
         self._endings = Endings(participants, settings.transaction_buffer_client_max_concurrent_requests, seconds)
         self._loaded: dict[int, Coordinator] = {}
         self._busy: dict[int, asyncio.Task[None]] = {}
-        """By number: being loaded or closed."""
+        """Tasks that load or close a coordinator, by its number."""
         self._turns = asyncio.Semaphore(LOADS_MAX)
         self._looking: asyncio.Task[None] | None = None
         self._is_closing = False

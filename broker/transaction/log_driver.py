@@ -29,7 +29,7 @@ log = logging.getLogger(__name__)
 CURSOR = "transaction.subscription"
 MAX_SEQUENCE = "max_local_txn_id"
 SEQUENCES_RESERVED = 10_000
-"""So many numbers at a time are noted as given before they are: should the log be empty after a crash, none is given again."""
+"""Numbers noted as given at a time, before they are given: should the log be empty after a crash, none is given again."""
 REPLAYED_MIN = 2_000
 """Entries at the end of the log that are read also when nothing needs them, to know how their transactions ended."""
 _RETENTION_MS, _RETENTION_BYTES = 600_000, 16 << 20

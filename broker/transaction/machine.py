@@ -35,11 +35,11 @@ R = TypeVar("R", bound=Record)
 ACTIVE_MAX = 1_000_000
 """Transactions of a coordinator where the settings have no bound."""
 ENDED_MAX = 10_000
-"""Of so many that have ended it is still known how."""
+"""Ended transactions whose outcome is still known."""
 PARTICIPANTS_MAX = 10_000
 """Partitions and subscriptions of one transaction."""
 AGAINST_MAX = 10
-"""Of so many that ended it the other way is known which they are."""
+"""Participants remembered of those that ended one transaction the other way."""
 
 _NEXT = {
     (TxnStatus.OPEN, TxnStatus.COMMITTING),
@@ -88,7 +88,7 @@ class TransactionMachine:
         self.last_sequence = -1
         self._active_max = min(active_max or ACTIVE_MAX, ACTIVE_MAX)
         self._active: dict[int, Transaction] = {}
-        """In the order of their numbers: they are opened in it."""
+        """Transactions in the order of their numbers, in which they are opened."""
         self._ended: OrderedDict[int, Ended] = OrderedDict()
         self._due: list[tuple[int, int]] = []
         """A heap of (due_ms, number), in which those that have ended stay until they come up or are swept out."""

@@ -18,7 +18,7 @@ class TransactionSettings:
     transaction_buffer_client_max_concurrent_requests: int = 1000
     """Partitions and subscriptions that are asked at the same time to end a transaction; others wait their turn."""
     transaction_buffer_client_operation_timeout_in_mills: int = 3000
-    """How long one of them may take; it is asked again then."""
+    """Time that one of them may take; then it is asked again."""
 
     def __post_init__(self) -> None:
         if self.max_active_transactions_per_coordinator < 0:

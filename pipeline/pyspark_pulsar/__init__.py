@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 VERSION = "0.1.0"
-"""That of the product, which a test holds it to."""
+"""Version of the product; a test keeps both the same."""
 _BUNDLED = Path(__file__).parent / "bundled"
 if _BUNDLED.is_dir():  # installed wheels have it; in a checkout the same packages are beside this one
     sys.path.append(str(_BUNDLED))

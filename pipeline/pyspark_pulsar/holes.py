@@ -19,7 +19,7 @@ from .partly import Parts
 from .positions import Ledger, LedgerRange, Place, end_of, ranges_between
 
 RANGES_MAX = 10_000
-"""Of one topic, and one more for each ledger."""
+"""Ranges of one topic, and one more for each ledger."""
 _RANGE = re.compile(r"([(\[])(\d+):(-?\d+)\.\.(\d+):(-?\d+)([)\]])")
 
 

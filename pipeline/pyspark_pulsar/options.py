@@ -31,7 +31,7 @@ class Access:
     auth_params: str = field(default="", repr=False)
     tls_trust_certs: str = ""
     timeout_seconds: float = 30.0
-    """How long a broker that is away is asked again, and how long a message is waited for that is there."""
+    """Time for retries to a broker that is away, and for the wait for a message that exists."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,15 +70,15 @@ class SourceOptions:
     split_bytes: int
     verifies_checksums: bool
     pushes_filters: bool
-    """Of a batch: whether Spark hands over a query's filters. It refuses to where its own setting does not allow it."""
+    """Whether Spark hands over a batch query's filters. Spark refuses to where its own setting does not allow it."""
     chunk_distance_max: int
-    """How many entries before a message's last chunk its others are looked for, where they are not in the same split."""
+    """Number of entries before a message's last chunk in which its others are sought, where another split has them."""
     clocks_ahead_ms: int
-    """How far a publisher's clock may be ahead of the brokers', where ledgers are left out because of a starting time."""
+    """Allowed lead of a publisher's clock over the brokers', where ledgers are left out because of a starting time."""
     messages_per_trigger_max: int | None
     bytes_per_trigger_max: int | None
     subscription: str
-    """Of a stream: the one that stands where it is. Of a batch: the one whose unacknowledged messages are read."""
+    """Subscription that stands at a stream's position, or whose unacknowledged messages a batch reads."""
 
 
 def parse_options(given: Mapping[str, str], is_stream: bool) -> SourceOptions:

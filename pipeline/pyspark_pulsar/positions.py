@@ -48,7 +48,7 @@ class Ledger:
     size_bytes: int
     closed_at_ms: int = 0
     places: LedgerPlaces | None = None
-    """Where its entries are, of a ledger whose bookies are known and can be asked."""
+    """Places of its entries; None unless its bookies are known and can be asked."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -211,7 +211,7 @@ class FakeTopic:
         self.holds_publishes = False
         self.message_size_max = 0
         self.wait: asyncio.Event | None = None
-        """When set, add_producer and subscribe wait for it."""
+        """Event that add_producer and subscribe wait for; None: they do not wait."""
         self.failure: BrokerError | None = None
         self.producer_is_ready = True
         self.producers: list[FakeProducer] = []

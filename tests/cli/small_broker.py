@@ -66,7 +66,7 @@ class SmallBroker:
         self.subscribes = self.sends = self.deliveries = self.acks = 0
         self.url = ""
         self.dead_lookups, self.dead_url = 0, ""
-        """So many lookups name a broker that is dead."""
+        """Number of lookups answered with a dead broker, and its URL."""
         self.redelivery_count = 0
         self.on_acked: Callable[[], None] = lambda: None
         """Called when acknowledgements were answered."""

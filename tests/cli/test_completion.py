@@ -49,7 +49,7 @@ LINES = {
     "bookkeeper shell readled": {"readledger"},
     "bookkeeper shell readledger -ledger": {"-ledgerid"},
 }
-"""What a shell offers for the last word."""
+"""Completions that a shell offers for the last word."""
 
 
 def test_zsh_at_a_terminal_completes_groups_commands_and_options(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -51,7 +51,7 @@ class PacedLoad:
         self._loop = asyncio.get_running_loop()
         self._unanswered = 0
         self._last: asyncio.Future[EntryRun] | None = None
-        """Of the appends: they are answered in order."""
+        """Newest append: appends are answered in order."""
         self.took: list[Took] = []
         self.errors: list[BaseException] = []
         self._task = self._loop.create_task(self._send())

@@ -47,14 +47,14 @@ ANSWERS = {
     _C.END_TXN_ON_PARTITION: _C.END_TXN_ON_PARTITION_RESPONSE,
     _C.END_TXN_ON_SUBSCRIPTION: _C.END_TXN_ON_SUBSCRIPTION_RESPONSE,
 }
-"""Of a request that succeeds, and of those that fail in their own kind of answer."""
+"""Kind of answer to each request that succeeds, and to those that fail in their own kind of answer."""
 FAIL_WITH_ERROR = frozenset(kind for kind, answer in ANSWERS.items() if answer in (_C.SUCCESS, _C.PRODUCER_SUCCESS)) | {
     _C.GET_LAST_MESSAGE_ID,
     _C.GET_TOPICS_OF_NAMESPACE,
     _C.WATCH_TOPIC_LIST,
 }
 UNKNOWN_AS_APACHE = "Error when resetting subscription: "
-"""Of a seek that fails: Apache's brokers have no better code for it."""
+"""Beginning of the message of a seek that fails: Apache's brokers have no better code for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +76,7 @@ class Account:
         self._asked = 0
         self._owed: dict[int, list[Owed]] = {}
         self._waiting: dict[int, Owed] = {}
-        """By request: producers that were told to wait for their turn, and will be told of it, or of its end."""
+        """Producers by request that were told to wait for their turn, and will be told of it, or of its end."""
         self._sent: dict[int, deque[tuple[int, Asked, str]]] = {}
 
     @property

@@ -18,7 +18,7 @@ from . import odd
 SECONDS_MAX = 60.0
 NOT_ASKED = ("/admin/v2/brokers/shutdown",)
 ABSENT = (501, 503)
-"""What is not there, or not switched on."""
+"""Statuses of a feature that is not there, or not switched on."""
 NAMES: Mapping[str, tuple[str, ...]] = {
     "tenant": ("public", "public", "nobody"),
     "namespace": ("rest", "rest", "default", "nothing"),

@@ -11,7 +11,7 @@ from .plain_client import PlainClient, Refused
 
 PERMITS = 1 << 30
 QUIET_SECONDS, UNCLEAR_SECONDS = 30.0, 0.2
-"""How long nothing comes before it is taken that nothing will; the second where something may keep it back for good."""
+"""Silence after which no more entries are expected; the second where a transaction may keep them back for good."""
 _LOG_OF_ACKS = "__transaction_pending_ack"
 _THERE = (200, 422)
 """The second one of an entry that is stored as it was sent, and is no message."""

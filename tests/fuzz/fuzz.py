@@ -32,7 +32,7 @@ class Report:
     uses: list[Use] = field(default_factory=list)
     bystander_messages: int = 0
     bystander_seconds: list[float] = field(default_factory=list)
-    """Of each of its round trips, sorted."""
+    """Seconds of each of the bystander's round trips, sorted."""
 
 
 async def fuzz(server: WatchedServer, where: tuple[str, int, int], seeds: Iterable[int]) -> Report:

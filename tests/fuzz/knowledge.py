@@ -36,7 +36,7 @@ class Peer:
     request_id: int = 0
     producers: dict[int, OpenProducer] = field(default_factory=dict)
     consumers: dict[int, str] = field(default_factory=dict)
-    """By id: the topic."""
+    """Topics by consumer id."""
 
     def next_request(self, rng: Random) -> int:
         """Mostly a new one; ids that come twice are answered twice."""
@@ -54,7 +54,7 @@ class Knowledge:
     producer_names: list[str] = field(default_factory=list)
     schema_versions: list[bytes] = field(default_factory=list)
     published: dict[str, dict[tuple[int, int], bool]] = field(default_factory=dict)
-    """By topic: where a message was told to be, and whether it may be given to nobody."""
+    """Places of messages by topic, as the broker told them, and whether a message may be given to nobody."""
 
     unclear: set[str] = field(default_factory=set)
     """Topics that were sent what may belong to a transaction that never ends: what follows is stored, and not read."""

@@ -15,7 +15,7 @@ from .moods import PING
 
 SETTLE_SECONDS_MAX = 60.0
 LOOSE_SECONDS = 0.1
-"""How long it is looked what comes of bytes that are no command: half a frame brings nothing."""
+"""Wait for the effect of bytes that are no command: half a frame brings nothing."""
 
 
 class Line(asyncio.Protocol):

@@ -7,9 +7,9 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 WORDS = (0, 1, 2, 63, 64, 1 << 31, (1 << 31) - 1, (1 << 32) - 1, 1 << 32, (1 << 63) - 1, 1 << 63, (1 << 64) - 2, (1 << 64) - 1)
-"""Of 64 bits without a sign."""
+"""Unsigned numbers of 64 bits."""
 NUMBERS = (0, 1, -1, 2, 1000, 1 << 20, (1 << 20) + 1, (1 << 31) - 1, -(1 << 31))
-"""Of 32 bits with a sign."""
+"""Signed numbers of 32 bits."""
 LONGS = (0, 1, -1, 1 << 31, (1 << 53) + 1, (1 << 63) - 1, -(1 << 63))
 TEXTS = (
     "",

@@ -16,7 +16,7 @@ SETTINGS = (
 )
 _BAD = re.compile(r"level=(?:error|critical)|Traceback|[Ii]nternal error|never retrieved|was never awaited")
 _FOREIGN = "an event of topic policies cannot be read: passed over"
-"""Whoever may write there has written what is no event."""
+"""Error that is no finding: a client that may write to the topic wrote what is no event."""
 _ENDED = re.compile(r"peer=(\S+) .*reason=(.*)")
 
 

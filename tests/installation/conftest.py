@@ -14,7 +14,7 @@ from tests.licences import ROOT, locked, locks
 from tests.toolchain import FETCH_SECONDS_MAX, off_the_clock, run_tool
 
 WITH_IT = ("pulsar-client", "pytest")
-"""What a stranger's project has besides: Apache's client, and a test runner."""
+"""Packages that a stranger's project has besides: Apache's client, and a test runner."""
 
 
 @dataclass(frozen=True, slots=True)

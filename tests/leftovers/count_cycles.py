@@ -28,7 +28,7 @@ from wire.generated.pulsar_api_pb2 import BaseCommand
 
 WARM, COUNT = 3, 24
 JITTER = 5
-"""What the server does by itself meanwhile."""
+"""Objects of a class that the server's own work may leave meanwhile."""
 TOPIC = "persistent://public/default/cycles"
 Work = Callable[[Place, int], Awaitable[None]]
 

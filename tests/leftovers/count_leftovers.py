@@ -18,7 +18,7 @@ from tests.leftovers.used_topics import Place, use_and_delete
 
 WARM, TOPICS = 30, 200
 JITTER = 10
-"""What is there for a moment, of what the server does by itself. One thing of each topic, or of every seventh, is more."""
+"""Objects that the server's own work may keep for a moment. One object of each topic, or of every seventh, is more."""
 BOUNDED = {
     "broker.transaction.machine.Ended": "how the last 10,000 of a coordinator ended",
     "broker.transaction.machine.TransactionMachine._ended": "the same",

@@ -39,7 +39,7 @@ class FakeLedger:
         self.lost: set[int] = set()
         """Entries that no bookie can give any more."""
         self.is_away = False
-        """Its bookies cannot be asked now."""
+        """Whether the ledger's bookies cannot be asked now."""
 
     @property
     def stored_last(self) -> int:
@@ -93,7 +93,7 @@ class FakeLedgerStore:
         self.lose_answers = False
         """An append that fails is stored all the same."""
         self.torn_entries = 0
-        """Of an append that fails so many entries are stored."""
+        """Entries that an append stores although it fails."""
 
     async def step(self) -> None:
         await asyncio.sleep(self.shared.step_s)

@@ -18,7 +18,7 @@ from .ledger_world import NAME, World, append, append_each, numbers, read_all, r
 
 PATH = f"/managed-ledgers/{NAME}"
 PERSIST_SECONDS = 2.5
-"""At one mark a second, and some."""
+"""Time until a mark is stored, at one mark a second, and some."""
 HOLES_OF_APACHE_MAX = 10_000
 
 

@@ -24,7 +24,7 @@ from tests.mutation.live import code_of, live_function
 from tests.mutation.mutants import functions_of
 
 SECONDS_MAX = 1500
-"""That all tests of a layer may take."""
+"""Time that all tests of a layer may take."""
 NOTE = "_called_by_tests_"
 """The name in a module's globals of the set that its functions add theirs to."""
 
@@ -35,7 +35,7 @@ class Callers:
 
     seconds: dict[str, float]
     functions: dict[str, list[str]]
-    """What each test calls, as `module:qualname`."""
+    """Functions that each test calls, as `module:qualname`."""
 
     def of(self, module: str, qualname: str) -> list[str]:
         """The tests that call this function, the quickest first; one with parameters again after all others."""

@@ -24,7 +24,7 @@ from tests.mutation.live import live_function
 from tests.mutation.mutants import Mutant, mutated_code
 
 EXAMPLES_MAX = 40
-"""Of each property: enough to find a mutant."""
+"""Examples of each property: enough to find a mutant."""
 PATIENCE = 5
 """A mutant's tests may take so many times as long as they do without it, and `SECONDS_MORE`; if they take longer, they hang."""
 SECONDS_MORE = 15
@@ -35,7 +35,7 @@ class Verdict(Enum):
 
     KILLED = "killed"
     TIMED_OUT = "timed out"
-    """Its tests did not end, or the process was killed by a signal."""
+    """The tests did not end, or a signal killed the process."""
     SURVIVED = "survived"
     NOT_CALLED = "not called"
     """No test calls the function."""

@@ -17,7 +17,7 @@ from wire.generated import bookie_protocol_pb2 as api
 NO_ENTRY = 2
 _HEAD = struct.Struct(">Iiqq")
 _READ_BYTES = 24
-"""Of a read of version 2. Anything else is of version 3, and answered as by a bookie that hands over no files."""
+"""Size of a read of version 2. Any other request is of version 3, and answered as by a bookie that hands over no files."""
 _NO_FILES = frame(
     api.Response(
         header=api.BKPacketHeader(version=api.VERSION_THREE, operation=api.GET_BOOKIE_INFO, txnId=1),

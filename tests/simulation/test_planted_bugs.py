@@ -12,7 +12,7 @@ from simulation.standalone.full_disk_plants import FULL_DISK_PLANTS
 from simulation.transfers.plants import TRANSFER_PLANTS
 
 SEEDS_MAX = {"ack-before-fsync": 120, "ack-before-fsync-when-full": 120, "deletion-forgotten": 150}
-"""Where it takes a crash at the right moment. Elsewhere 40."""
+"""Number of seeds for bugs that take a crash at the right moment; 40 for others."""
 
 FULL_PLANTS = FULL_DISK_PLANTS.keys() | FULL_REPAIR_PLANTS.keys()
 FOUND_AS = {
@@ -22,9 +22,9 @@ FOUND_AS = {
     "receipt-to-another-connection": "OutOfOrder: ",
     "marker-before-segments": "BrokenMetadata: ",
 }
-"""By what cannot be opened any more. Elsewhere by the checker."""
+"""Beginning of the failure that finds the bug, where the checker does not find it."""
 SEEDS_FROM = {"close-forgotten": 29, "ack-before-fsync-when-full": 60}
-"""Where the search begins: many seeds before it know nothing of the bug."""
+"""First seed tried for each bug: many seeds before it know nothing of the bug."""
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ if not cython.compiled:
     )
 
 RUN_ENTRIES = 4
-"""So many consecutive entries of one ledger are a run, which costs less than a mix."""
+"""Consecutive entries of one ledger that make a run, which costs less than a mix."""
 _COUNT = array("I", [0])
 
 

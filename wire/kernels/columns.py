@@ -26,7 +26,7 @@ if not cython.compiled:
 
 IS_COMPILED = cython.compiled
 COLUMNS = 9
-"""Of what `take_messages` finds of a message: its batch and its index in that, start and end of the metadata, end of the
+"""Columns that `take_messages` fills: batch of the message and its index in that, start and end of the metadata, end of the
 payload, start and end of the key (-1 and -1 without one), event time, sequence id."""
 IS_NULL, IS_BASE64, IS_COMPACTED_OUT, HAS_SEQUENCE_ID, HAS_PROPERTIES = 1, 2, 4, 8, 16
 _ZERO = array("q", [0])

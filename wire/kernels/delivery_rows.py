@@ -99,7 +99,7 @@ class HolesRow(Row):
 
 
 SHARED, SINGLE_ACTIVE = 1, 2
-"""How a dispatcher gives the newest entries away, `MachineRow.deals`; 0: not by `newest`."""
+"""Values of `MachineRow.deals`: ways in which a dispatcher gives the newest entries away; 0: not by `newest`."""
 
 
 class MachineRow(Row):
@@ -256,6 +256,6 @@ class ConsumerHandleRow(Row):
     consumer: Any
     consumer_id: int
     _is_plain: bool
-    """It gets entries as they are stored, with checksums and without what the broker has added."""
+    """The consumer gets entries as they are stored, with checksums and without what the broker has added."""
     _link: Any
     _partition: int

@@ -11,7 +11,7 @@ if not cython.compiled:
     from wire.kernels.octets import counts_of, octets_of, signed_words_of, varint_value, words_of
 
 _FIELDS = 19
-"""As `wire.kernels.metadata` fills them."""
+"""Number of places that `wire.kernels.metadata` fills."""
 _signed_max = 0x7FFFFFFFFFFFFFFF
 _WORD = array("Q", [0])
 _SIGNED_WORD = array("q", [0])

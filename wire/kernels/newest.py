@@ -44,7 +44,7 @@ _shared = SHARED
 _single_active = SINGLE_ACTIVE
 _WORD = array("Q", [0])
 _FIELDS = 19
-"""As `metadata`."""
+"""Number of places that `metadata` fills."""
 
 _new: Any = tuple.__new__
 

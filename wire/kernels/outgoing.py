@@ -22,9 +22,9 @@ if not cython.compiled:
 
 IS_COMPILED = cython.compiled
 IS_NULL, IS_BASE64, HAS_KEY = 1, 2, 32
-"""Of a row: the value is null, the key is in base 64, there is a key."""
+"""Marks of a row: the value is null, the key is in base 64, there is a key."""
 MESSAGE_BYTES_MAX = 42
-"""Of a message, beside its value, its key and its properties."""
+"""Bytes of a message, beside its value, its key and its properties."""
 
 
 def put_messages(

@@ -25,7 +25,7 @@ if not cython.compiled:
 
 IS_COMPILED = cython.compiled
 COLUMNS = 3
-"""Of what `take_batches` finds of an entry: where its messages begin, how many they are, when they were published."""
+"""Columns that `take_batches` fills: begin of the messages of the entry, their number, their publish time."""
 _HEADER_BYTES = 36
 """Before a stored section: ledger id, entry id, last add confirmed and length, and the digest."""
 

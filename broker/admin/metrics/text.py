@@ -9,9 +9,9 @@ from ports.metrics.op_stats import OpStats, quantile_ms
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 LINES_AT_A_TIME = 2000
-"""What is written between two turns of the loop: about a millisecond."""
+"""Lines written between two turns of the loop: about a millisecond's worth."""
 LATENCY_ENDS = ("le_0_5", "le_1", "le_5", "le_10", "le_20", "le_50", "le_100", "le_200", "le_1000", "overflow")
-"""Of the names of buckets of milliseconds (`managed_ledger.meters.LATENCY_BUCKETS_MS`)."""
+"""Ends of the names of buckets of milliseconds (`managed_ledger.meters.LATENCY_BUCKETS_MS`)."""
 Sample = tuple[str, str, float]
 """Name, kind (gauge or counter), value."""
 ROWS_LET_GO = 500

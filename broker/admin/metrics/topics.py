@@ -116,7 +116,7 @@ NOT_SUMMED = {
     "pulsar_storage_backlog_quota_limit_time",
     "pulsar_storage_backlog_age_seconds",
 }
-"""Of a namespace or a broker: the largest."""
+"""Metrics whose value for a namespace or a broker is the largest of its topics'."""
 
 Row = Sequence[float]
 

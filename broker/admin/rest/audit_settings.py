@@ -10,4 +10,4 @@ class AuditSettings:
     audit_log_enabled: bool = True
     """Every mutation over REST is logged: caller, request, time, address, outcome."""
     audit_log_file: str | None = None
-    """Where these lines go, and nowhere else; a file that is moved away is made anew. None: with the other lines."""
+    """File of these lines, which then go nowhere else; a file that is moved away is made anew. None: with the other lines."""

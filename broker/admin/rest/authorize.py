@@ -22,7 +22,7 @@ from .endpoints import Endpoint
 METRICS, TENANTS = "/metrics", "/admin/v2/tenants"
 TENANT_ABSENT = "Tenant does not exist"
 _FORBIDDEN = frozenset({Kind.NAMESPACE, Kind.NAMESPACE_POLICY, Kind.TOPIC_POLICY, Kind.AUTHENTICATED})
-"""Of which Apache says 403; of the others 401."""
+"""Kinds whose denial Apache answers with 403; the others with 401."""
 
 
 def authorizer(security: Security | None) -> Authorize:

@@ -77,7 +77,7 @@ class Endpoint:
     """A type that msgspec describes, or `Text`; None: 204 without a body, which also is the answer for a value that is not set.
     """
     summary: str = ""
-    """Where the handler's docstring does not say it, as it serves many paths."""
+    """Summary in place of the handler's docstring, for a handler that serves many paths."""
 
     @property
     def parameters(self) -> dict[str, type]:

@@ -19,7 +19,8 @@ from ...topic.statistics.topic_stats import SubscriptionStats
 from .compactions import compacted_ledger_json
 
 _RANGES_SHOWN_MAX = 10_000
-"""Of one cursor: as many as Apache ever keeps. Text of millions of ranges would stop the process for seconds."""
+"""Ranges, and partly acknowledged batches, shown of one cursor: as many as Apache ever keeps. Text of millions of ranges would
+stop the process for seconds."""
 
 _UNSTORED_CURSOR = {
     "waitingReadOp": False,

@@ -61,7 +61,7 @@ _TOPIC_NEUTRAL: Mapping[str, Any] = {
 _THROTTLED = tuple(
     f"dispatchThrottled{what}EventsBy{level}Limit" for what in ("Msg", "Bytes") for level in ("Subscription", "Topic", "Broker")
 )
-"""In the order of SubscriptionStats.dispatch_throttled_events."""
+"""Apache's names of the counts in SubscriptionStats.dispatch_throttled_events, in their order."""
 _OF_TOPIC_APART = (
     "publishers", "subscriptions", "last_confirmed_position", "is_terminated", "compaction", "quota_evictions",
 )  # fmt: skip

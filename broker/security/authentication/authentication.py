@@ -22,9 +22,9 @@ class AuthenticationMeters:
 
     def __init__(self) -> None:
         self.succeeded: Counter[str] = Counter()
-        """By method."""
+        """Accepted authentications by method."""
         self.failed: Counter[tuple[str, str]] = Counter()
-        """By method and Apache's code of the reason."""
+        """Failed authentications by method and Apache's code of the reason."""
         self.expired_tokens = 0
         self.expiring_minutes = Histogram(EXPIRING_BOUNDS_MINUTES)
         """Remaining times of accepted tokens that expire."""

@@ -42,7 +42,7 @@ class Provider(Protocol):
     """One way to prove an identity (Apache's AuthenticationProvider)."""
 
     method: str
-    """Its name in CONNECT."""
+    """Name of the method in CONNECT."""
 
     def authenticate(self, shown: Shown, now: float) -> Principal:
         """AuthenticationRefused. `now`: seconds since the epoch."""

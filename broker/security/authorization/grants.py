@@ -17,7 +17,7 @@ class Grants:
 
     namespace: Mapping[str, frozenset[str]] = field(default_factory=dict)
     topics: Mapping[str, Mapping[str, frozenset[str]]] = field(default_factory=dict)
-    """By full name of the topic, then by role."""
+    """Grants on topics: actions by full name of the topic, then by role."""
     subscriptions: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """Roles, by name of the subscription. A subscription that is absent, or has no roles, is open to every role that may
     consume.

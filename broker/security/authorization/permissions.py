@@ -33,7 +33,7 @@ _NAMESPACE: Mapping[str, tuple[str, ...]] = {
     "TRIM_TOPIC": ("consume",),
     "CLEAR_BACKLOG": ("consume",),
 }
-"""Of which actions one is enough."""
+"""Actions of which one is enough, by operation on a namespace."""
 _OF_A_TENANT = frozenset({Kind.TENANT, Kind.TENANT_ADMIN, Kind.NAMESPACE, Kind.NAMESPACE_POLICY, Kind.TOPIC, Kind.TOPIC_POLICY})
 _PARTITION = "-partition-"
 

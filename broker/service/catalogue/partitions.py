@@ -34,7 +34,7 @@ class PartitionedTopicMetadata:
     properties: Mapping[str, str] = field(default_factory=dict)
     version: int = MUST_NOT_EXIST
     is_deleted: bool = False
-    """It is being deleted."""
+    """The topic is being deleted."""
 
 
 NOT_PARTITIONED = PartitionedTopicMetadata(0)

@@ -24,7 +24,7 @@ BUNDLE_DATA = "/loadbalance/bundle-data"
 """Apache's BundleData, below it by bundle: the next owner's first values."""
 HISTORIES = "bundleData"
 WISH_MS = 60_000
-"""How long a wish counts: the bundle is given up, and asked for again, within that time."""
+"""Time for which a wish counts: the bundle is given up, and asked for again, within that time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,9 +33,9 @@ class Report:
 
     load: BrokerLoad = field(default_factory=BrokerLoad)
     histories: Mapping[str, BundleHistory] = field(default_factory=dict)
-    """By name of its bundles."""
+    """Histories by name of the bundle."""
     is_apaches: bool = False
-    """From the node of a broker that is not one of ours."""
+    """The report is from the node of a broker that is not one of ours."""
 
 
 def encode_report(report: Report) -> bytes:

@@ -75,7 +75,7 @@ class BrokerLoad:
 
     usage: Usage = field(default_factory=Usage)
     bundles: Mapping[str, BundleStats] = field(default_factory=dict)
-    """By name, `tenant/namespace/0x00000000_0x40000000`."""
+    """Stats of bundles by name, `tenant/namespace/0x00000000_0x40000000`."""
     updated_ms: int = 0
 
     @property

@@ -23,7 +23,7 @@ from .settings import LoadSettings
 HISTORY_SECONDS = 60.0
 """Between two samples of a history: as often as topics sample their rates."""
 HAND_OVER_SECONDS_MAX = 2.0
-"""What is given up waits no longer for its history to be written."""
+"""Longest time that a released bundle waits for its history to be written."""
 _SLICE = 500
 log = logging.getLogger(__name__)
 

@@ -36,7 +36,7 @@ class LoadSettings:
     class names.
     """
     load_balancer_shedding_interval_minutes: int = 1
-    """How often the leader looks for such brokers."""
+    """Time between two looks of the leader for such brokers."""
     load_balancer_shedding_grace_period_minutes: int = 30
     """A bundle that was moved stays as long where it is."""
     load_balancer_broker_threshold_shedder_percentage: int = 10
@@ -64,7 +64,7 @@ class LoadSettings:
     load_balancer_namespace_maximum_bundles: int = 128
     """Bundles of one namespace, beyond which none is split by itself."""
     load_balancer_override_broker_nic_speed_gbps: float | None = None
-    """Of the machine's network; null: as the system says, and no limit where it says nothing."""
+    """Speed of the machine's network; null: as the system says, and no limit where it says nothing."""
     failure_domains_enabled: bool = False
     """Namespaces of one anti-affinity group are spread over failure domains, and not over brokers alone."""
     load_balancer_resource_quota_update_interval_minutes: int = 15

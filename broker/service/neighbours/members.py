@@ -18,12 +18,12 @@ from ..addresses import BROKERS, Advertised, address_for
 from ..catalogue.namespaces import to_json
 
 CONTEST_SECONDS = 2.0
-"""By then a broker that runs has made its node anew; one that was killed has not."""
+"""Time in which a broker that runs makes its node anew; one that was killed does not."""
 
 
 MODULAR = "org.apache.pulsar.broker.loadbalance.impl.ModularLoadManagerImpl"
-"""How this broker owns bundles, by the name of Apache's class: by nodes. A leader of Apache's places bundles on those brokers
-alone that name its own (BrokerLoadManagerClassFilter)."""
+"""Apache's class that owns bundles as this broker does: by nodes. A leader of Apache's places bundles on those brokers alone
+that name its own class (BrokerLoadManagerClassFilter)."""
 
 
 class MemberConflict(Exception):

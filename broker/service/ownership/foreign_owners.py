@@ -16,7 +16,7 @@ from ..addresses import BROKERS
 from ..neighbours.members import Members
 
 EXTENSIBLE = ".ExtensibleLoadManagerImpl"
-"""How the class of the manager ends that does so."""
+"""End of the class name of the manager that owns bundles without nodes."""
 
 
 def is_foreign(data: bytes) -> bool:

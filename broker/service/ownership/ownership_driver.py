@@ -50,11 +50,11 @@ from .ownership_machine import (
 log = logging.getLogger(__name__)
 
 ROUNDS_MAX = 5
-"""Of one lookup: each further one means that the bundle's owner changed while it was asked for."""
+"""Rounds of one lookup: each further one means that the bundle's owner changed while it was asked for."""
 SETTLE_SECONDS_MAX = 20.0
-"""How long a lookup waits for a bundle that is being taken or given up here."""
+"""Longest wait of a lookup for a bundle that is being taken or given up here."""
 TAKE_OVER_SECONDS_MAX = 5.0
-"""How long a client that was sent here with its topic waits until the owner before has given it up."""
+"""Longest wait of a client that was sent here with its topic, until the owner before has given the bundle up."""
 MODULAR_REMEDY = f"loadManagerClassName={MODULAR} in their broker.conf, or stop them"
 DRAINS_MAX = 16
 """Bundles that a broker that stops gives up at a time; the others are served until it is their turn."""

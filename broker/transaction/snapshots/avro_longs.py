@@ -10,11 +10,11 @@ from wire.int64 import signed, unsigned
 
 _LONG_BYTES_MAX = 10
 _ROWS_MAX = 2_000_000
-"""In a list: more than fit into a message."""
+"""Rows of a list: more than fit into a message."""
 PRESENT = b"\2"
-"""That a union of null and something is not null."""
+"""Branch of a union of null and something: not null."""
 END = b"\0"
-"""Of a list, after its blocks."""
+"""End of a list, after its blocks."""
 
 
 class BadSnapshot(Exception):

@@ -19,7 +19,7 @@ from .bookies.bookies_inside import placed
 from .brokers import tried_again
 
 _SESSIONS_MAX = 8
-"""That many ask at the same time, each over a connection that it keeps: a thousand topics are 125 round trips."""
+"""Sessions that ask at the same time, each over a connection that it keeps: a thousand topics are 125 round trips."""
 
 
 def ledgers_of(topic: str, access: Access, with_places: bool = False) -> list[Ledger]:

@@ -17,7 +17,7 @@ _REDIRECTS_MAX = 20
 _REDIRECTIONS = {301, 302, 303, 307, 308}
 _SAID_CHARACTERS_MAX = 2000
 _NO_TRANSACTIONS = "not configured with transactionCoordinatorEnabled"
-"""In an answer of 503 (TransactionsBase): it will not be another one soon."""
+"""Text in a 503 answer (TransactionsBase) that will not change soon."""
 
 
 class AdminSession:

@@ -27,11 +27,11 @@ _PORTS = {"pulsar": 6650, "pulsar+ssl": 6651}
 _PROTOCOL_VERSION = 21
 _FRAME_BYTES_MAX = 256 << 20
 _MESSAGE_BYTES_MAX = 5 << 20
-"""Where a broker does not say what it takes."""
+"""Largest message where a broker does not state its limit."""
 _RECEIVE_BYTES = 1 << 20
 _ROOMS = Rooms(3)
 _LINGER_SECONDS = 0.02
-"""How long a block that is not full waits for more: one big block costs less than many small ones."""
+"""Wait for more bytes of a block that is not full: one big block costs less than many small ones."""
 _LASTING = {
     *(ServerError.AuthenticationError, ServerError.AuthorizationError, ServerError.TopicNotFound),
     *(ServerError.IncompatibleSchema, ServerError.InvalidTopicName, ServerError.NotAllowedError),
@@ -40,7 +40,7 @@ _OTHER_PROTOCOLS = {
     b"HTTP/": "answers HTTP: option service.url wants the port of the binary protocol, 6650 where nobody said another one",
     b"\x15\x03": "speaks TLS: option service.url wants pulsar+ssl://",
 }
-"""By how their answer begins; that of TLS is an alert."""
+"""Error texts by the first bytes of the answer; that of TLS is an alert."""
 
 _TAKEN = {ServerError.ProducerBusy, ServerError.ConsumerBusy}
 

@@ -15,7 +15,7 @@ from ..decode.sections import Block
 from ..positions import Place
 
 HELD_BYTES_MAX = 64 << 20
-"""Of chunks that wait for the others of their message, where there are several messages. What is forgotten is read again."""
+"""Bytes of chunks that wait for the rest of their message, where several messages are open. Forgotten chunks are read again."""
 
 EntriesBefore = Callable[[Place], Iterator[Iterator[Rows]]]
 """Windows of the entries before a place: the nearest first, each in order."""

@@ -20,13 +20,13 @@ _MESSAGE_BYTES_MIN = 6
 """The size of the metadata, and in it the size of the payload: a batch that says it has more than fit is broken."""
 _WINDOW_MAX = 4096
 _GROWTH = 32
-"""Of the window, after one of which every guess was right."""
+"""Factor of the window's growth after a round in which every guess was right."""
 _GUESSES_MAX = 1 << 17
 """Guesses in one round, whatever the window: what bounds its memory."""
 _MARKED_MIN = 16
 """Messages that batches have left, on average, from which on it is worth to look through all of their bytes."""
 _BREAKS_MAX = 4
-"""Of so many marks one may be a false one; with more of them following the true ones takes too long."""
+"""Marks of which one may be false; with more false marks, following the true ones takes too long."""
 
 
 @dataclass(frozen=True, slots=True)

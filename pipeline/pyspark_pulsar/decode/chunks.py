@@ -14,7 +14,7 @@ from google.protobuf.message import DecodeError
 from wire.generated.pulsar_api_pb2 import MessageMetadata
 
 MESSAGE_BYTES_MAX = 256 << 20
-"""Of a message in chunks: a longer one is an error, not a task that runs out of memory."""
+"""Bytes of a message in chunks: a longer one is an error, not a task that runs out of memory."""
 _MAGIC_BROKER_METADATA, _MAGIC_CHECKSUM = b"\x0e\x02", b"\x0e\x01"
 _OF_CHUNKS = ("uuid", "num_chunks_from_msg", "total_chunk_msg_size", "chunk_id")
 

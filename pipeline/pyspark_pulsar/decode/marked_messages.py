@@ -14,7 +14,7 @@ _NOWHERE = -2
 _SIZE_BYTES = 4
 _METADATA_BYTES_MIN = 2
 _FIRST_TAGS = (0x0A, 0x12, 0x18)
-"""Of properties, of a key, of the payload's size, one of which is first: fields come in the order of their numbers."""
+"""Tags of properties, key and payload size, one of which is first: fields come in the order of their numbers."""
 
 
 def marks(data: Octets, start: int, end: int) -> Places:

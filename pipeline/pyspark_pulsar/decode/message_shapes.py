@@ -12,7 +12,7 @@ from .octets import Octets, Places, words_at
 
 VARINT, EIGHT_BYTES, SPAN, FOUR_BYTES = 0, 1, 2, 5
 _BYTES_MAX = 128
-"""Of a message: of longer ones a field at a time is read."""
+"""Bytes of the longest message with a shape: longer ones are read a field at a time."""
 _FIXED = {EIGHT_BYTES: 8, FOUR_BYTES: 4}
 
 

@@ -15,11 +15,11 @@ from .octets import PADDING_BYTES, Flags, Octets, Places, Words, varints_at
 from .protobuf_groups import GROUP, group_end
 
 _ALIKE_MIN = 32
-"""Of fewer messages a look for shapes costs more than it saves."""
+"""Fewest messages for which a look for shapes saves more than it costs."""
 _SHAPES_MAX = 8
 _NUMBER_MAX = (1 << 29) - 1
 _SIZE_BYTES_MAX = 5
-"""Of a tag, and of a length: as many as 32 bits need."""
+"""Bytes of a tag or a length: as many as 32 bits need."""
 
 
 @dataclass(frozen=True, slots=True)

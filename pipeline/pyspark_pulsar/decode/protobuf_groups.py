@@ -7,7 +7,7 @@ from .octets import Octets
 
 GROUP, _GROUP_END = 3, 4
 _DEPTH_MAX = 100
-"""As deep as Google's libraries go."""
+"""Deepest nesting of groups, as in Google's libraries."""
 _VARINT_BYTES_MAX = 10
 
 

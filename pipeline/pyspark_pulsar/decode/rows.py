@@ -209,7 +209,7 @@ class Rows:
 
 
 A_CHUNK = "it is a chunk of a longer message"
-"""What is wrong with one that nobody put together with the others."""
+"""Error of a chunk that was not put together with the others."""
 
 
 def rows_of(block: Block, verifies_checksums: bool = True, reasons: Mapping[int, str] | None = None) -> Rows:
@@ -223,7 +223,7 @@ def rows_of(block: Block, verifies_checksums: bool = True, reasons: Mapping[int,
 
 PART_BYTES_MAX = 32 << 20
 _MESSAGE_BYTES = 200
-"""Of memory for a message, whatever is in it: its places."""
+"""Memory for a message's places, whatever its content."""
 
 
 def rows_in_parts(block: Block, verifies_checksums: bool = True) -> Iterator[Rows]:

@@ -39,7 +39,7 @@ class Block:
     ledger_ids: Places
     entry_ids: Places
     has_right_checksums: bool = False
-    """Whoever made it has looked at all of them."""
+    """Whether the block's maker has verified all of them."""
 
     @property
     def count(self) -> int:

@@ -10,7 +10,7 @@ from typing import Any, Self, TextIO
 _LOOK_SECONDS = 0.5
 _BAR_CHARACTERS, _BAR_CHARACTERS_MIN = 30, 5
 _COLUMNS = 80
-"""Where a terminal does not say how many it has."""
+"""Columns of a terminal that does not state its width."""
 
 
 def line(what: str, done: int, total: int, columns: int = _COLUMNS) -> str:

@@ -15,10 +15,10 @@ from typing import Any
 
 VERSION = 1
 _BARS_MAX = 50
-"""Of more rows the largest so many are drawn; the table has all."""
+"""Bars drawn, for the largest of more rows; the table has all."""
 _BAR_PIXELS, _ROW_PIXELS, _LABEL_PIXELS, _NUMBER_PIXELS = 420, 22, 340, 120
 _LABEL_COLUMNS, _LABEL_END_COLUMNS = 44, 30
-"""Of a name that is longer the end is kept: names of topics, and of partitions, differ there."""
+"""Columns of a name, and of the end kept of a longer one: names of topics, and of partitions, differ there."""
 _STYLE = (
     "body{font:15px/1.5 system-ui,sans-serif;max-width:64rem;margin:2rem auto;padding:0 1rem;color:#222}"
     "h1{font-size:1.5rem}h2{font-size:1.15rem;margin:2rem 0 .5rem}.wide{overflow-x:auto;margin:.5rem 0 1.5rem}"

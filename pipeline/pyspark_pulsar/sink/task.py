@@ -36,7 +36,7 @@ _SLICE_BYTES_MAX = 16 << 20
 _PUBLISHERS_MAX = 100
 """Topics that a task writes to at the same time; of more, the one not used for longest is waited for and closed."""
 _NAME_SECONDS = 600.0
-"""How long the attempt that has the task's name is waited for. It ends, or its broker sees that it does not answer: sooner."""
+"""Longest wait for the attempt that has the task's name. It ends, or its broker sees that it does not answer, sooner."""
 _ROW_BITS = 32
 _ROWS_MAX = 1 << _ROW_BITS
 

@@ -14,7 +14,7 @@ BUSY = (
     "logSizeLimit=3000000",
     "diskCheckInterval=200",
 )
-"""So small that a second of load fills journal files, memtables and entry logs several times."""
+"""Settings so small that a second of load fills journal files, memtables and entry logs several times."""
 
 
 class BookieOnDisk(BookieProcess):

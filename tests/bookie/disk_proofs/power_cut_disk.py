@@ -62,7 +62,7 @@ _WRITTEN = struct.Struct("<II")
 class _Written(NamedTuple):
     offset: int
     before: bytes
-    """What it overwrote."""
+    """Bytes that the write replaced."""
     data: bytes
 
 

@@ -17,7 +17,7 @@ DISK_MEGABYTES = 192
 RUNS_MAX = 600
 """Acknowledged before the power cut is asked for."""
 WRITES_MAX = 60
-"""Of the disk, that the cut then waits for: so it falls between a write and its flush as well."""
+"""Writes of the disk for which the cut then waits: it falls between a write and its flush as well."""
 WRITES_OF_START_MAX = 80
 CUTS_AT_START = 0.4
 """Share of the rounds in which the power goes a second time, around the start."""

@@ -23,7 +23,7 @@ FAILED_SYNC = "fdatasync,pwritev2:error=EIO"
 """Also of a write that is durable when it returns. io_uring, which libuv needs, cannot be made to fail for the journal alone:
 its answers are those of `tests/ports/disk/test_kernel_queue.py`."""
 NO_FLUSH = ("journalIoUring=false", "flushInterval=600000", "dbStorage_writeCacheMaxSizeMb=64", "journalMaxSizeMB=64")
-"""So that the fsync which fails is the journal's."""
+"""Settings under which the fsync that fails is the journal's."""
 
 
 async def code_of_add(bookie: NetworkBookie) -> BookieCode:

@@ -22,7 +22,7 @@ class Way(NamedTuple):
     """Way in which a bookie learns that there is no room."""
 
     megabytes: int
-    """Of each file system: where the threshold is to be heard of first, what is beyond it takes the load for a while."""
+    """Size of each file system: where the threshold must be reported first, the room beyond it takes the load for a while."""
     settings: tuple[str, ...]
     left: float
     """Share of the file system that is free when it is full."""

@@ -94,7 +94,7 @@ class Damage(NamedTuple):
     data: bytes
     said: frozenset[int | str]
     has_line: bool = True
-    """In the log, as a warning: a peer that speaks well and is refused has none."""
+    """Whether the log has a warning: a peer that speaks well and is refused has none."""
 
 
 # Version 2
@@ -114,7 +114,7 @@ OPERATIONS_2: dict[str, bytes] = {
     "auth": frame(header(3) + api.AuthMessage(authPluginName="some.Plugin", payload=b"payload").SerializeToString()),
 }
 LEDGER_AT = {"add": 28, "recovery add": 28, "read": 8, "fencing read": 8, "batch read": 8, "fencing batch read": 8}
-"""Where the frame names the ledger; the entry comes after it."""
+"""Offset of the ledger id in each frame; the entry id comes after it."""
 EBADREQ, EUA, EBADVERSION, ENOLEDGER = 100, 102, 103, 1
 REFUSED: frozenset[int | str] = frozenset({CLOSED, EBADREQ, EBADVERSION})
 

@@ -37,7 +37,7 @@ class Talk:
         self._loop = asyncio.get_running_loop()
         self._sent: dict[tuple[int, int], bytes] = {}
         self._stored = dict.fromkeys(range(LEDGERS), 0)
-        """How many entries of each ledger are answered, and so there."""
+        """Number of entries of each ledger whose writes were answered, and so are there."""
         self._endings = 0
         self.answered = 0
 

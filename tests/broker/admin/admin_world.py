@@ -30,10 +30,10 @@ NAME = "persistent://public/default"
 class Answer:
     status: int
     headers: Mapping[str, str]
-    """By their names in small letters."""
+    """Header values by name in lower case."""
     body: bytes
     header_names: tuple[str, ...]
-    """As they go out."""
+    """Header names as they go out."""
 
     @property
     def json(self) -> Any:
@@ -72,7 +72,7 @@ class AdminWorld:
     """One broker. Paths in `topic` are below public/default."""
 
     headers: Sequence[tuple[bytes, bytes]] = ()
-    """Of each request."""
+    """Headers of each request."""
 
     def __init__(self, settings: BrokerSettings | None = None, topic_settings: TopicSettings | None = None) -> None:
         clock = RealClock()

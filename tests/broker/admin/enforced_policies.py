@@ -25,7 +25,7 @@ from wire.generated.pulsar_api_pb2 import MessageMetadata
 Check = Callable[[AdminWorld, Any], Awaitable[bool]]
 NEVER_MS = 1 << 50
 MESSAGES = 10
-"""Of `route_world.prepare`."""
+"""Messages that `route_world.prepare` stores in the topic."""
 _numbers = count()
 
 
@@ -39,7 +39,7 @@ class Enforced:
     body: Any
     set_by: str = "POST"
     neutral: Any = None
-    """What takes it back where nothing removes it."""
+    """Body that takes the policy back where no route removes it."""
 
     @property
     def name(self) -> str:

@@ -81,7 +81,7 @@ _VALUES: Mapping[str, str] = {
     "value": "red",
     "version": "0",
 }
-"""What stands in the braces of a path; the bundle is the one with the topic."""
+"""Values for the braces of a path; the bundle is the one with the topic."""
 _OF_PARTITIONED = (
     "/partitions", "/partitioned-stats", "/partitioned-internalStats", "/createMissedPartitions", "/terminate/partitions",
 )  # fmt: skip
@@ -157,7 +157,7 @@ _BODIES: Mapping[str, Any] = {
     "partitions": 3,
     "subscription/{subscriptionName}": {"ledgerId": 3, "entryId": 4},
 }
-"""By the end of a path; of a maximum it is 7."""
+"""Request bodies by the end of the path; the body of a maximum is 7."""
 _IN_QUERY = ("messageTTL", "subscriptionExpirationTime")
 """A number, in the query of a topic's route, in the body of a namespace's."""
 _QUERIES: Mapping[str, str] = {
@@ -226,7 +226,7 @@ _BY_ANOTHER: Mapping[str, str] = {
         "/admin/v2/schemas/{tenant}/{namespace}/{topic}/schema"
     ),
 }
-"""What is told or removed by a path, and what sets it, where the path is another."""
+"""Paths that tell or remove something which another path sets, each with that path."""
 
 
 def setter_of(route: Route) -> Route | None:

@@ -29,7 +29,7 @@ TOLD_AS: dict[str, Any] = {
     "/admin/v2/persistent/public/default/tp/partitions": {"properties": {"x": "y"}},
     "/admin/v2/schemas/public/default/tschema/schema": {"type": "JSON", "properties": {"a": "b"}},
 }
-"""Where GET has another form than what was put there: what of that it tells."""
+"""Part of the body that GET tells, by path, where its form is another than what was put."""
 
 
 async def send(world: AdminWorld, request: dict[str, str]) -> Answer:

@@ -39,7 +39,7 @@ NOTHING_TO_SEE: Mapping[str, str] = {
     "POST /admin/v2/schemas/{tenant}/{namespace}/{topic}/compatibility": "it asks",
     "POST /admin/v2/schemas/{tenant}/{namespace}/{topic}/version": "it asks",
 }
-"""What changes nothing by its nature, or nothing here."""
+"""Routes that change nothing by their nature, or nothing here, each with the reason."""
 _COMPACTION = "broker/compaction/test_compaction_told.py::test_what_a_compaction_did_is_told_until_the_topic_is_loaded_anew"
 _DYNAMIC = "broker/service/test_dynamic_configuration.py::test_what_is_removed_has_the_value_of_the_file_again"
 ELSEWHERE: Mapping[str, str] = {
@@ -50,9 +50,9 @@ ELSEWHERE: Mapping[str, str] = {
     "POST /admin/v2/brokers/configuration/{configName}/{configValue}": _DYNAMIC,
     "DELETE /admin/v2/brokers/configuration/{configName}": _DYNAMIC,
 }
-"""What a broker without ledgers, neighbours and a configuration file cannot show, and the test that does."""
+"""Routes whose effect a broker without ledgers, neighbours and a configuration file cannot show, and the test that does."""
 CHANGED_BY_ASKING = {"GET /admin/v2/brokers/health"}
-"""It publishes."""
+"""Routes whose GET changes what can be seen: the health check publishes."""
 SERVED_WITHOUT_STORAGE = (
     "", "/partitions", "/stats", "/partitioned-stats", "/internalStats", "/partitioned-internalStats", "/properties", "/unload",
     "/subscriptions", "/createMissedPartitions", "/permissions", "/permissions/{role}", "/policies",
@@ -116,7 +116,7 @@ def test_a_route_of_everyday_does_something_and_what_it_did_can_be_seen(route: R
 _POLICIES = {"/backlogQuotaMap", "/schemaValidationEnforced"} | {
     each.path.partition("{topic}")[2] for each in ALL if each.method == "DELETE" and "/subscription/" not in each.path
 } - {"/truncate"}
-"""What can be set of a topic can be removed, but for the two."""
+"""Paths of a topic's policies, after the topic: each of them can be removed, but for the first two."""
 
 
 def is_served_without_storage(route: Route) -> bool:

@@ -22,7 +22,7 @@ from wire.position import Position
 BOUND = 9.0
 """Times the steps for 8 times the input; what is above 8 is the logarithm of sorting."""
 OWN = {BaseCommand.CONNECT, BaseCommand.PING, BaseCommand.PONG, BaseCommand.AUTH_RESPONSE}
-"""What the connection answers by itself."""
+"""Commands that the connection handles by itself."""
 SERVERS = {
     *("CONNECTED", "SEND_RECEIPT", "SEND_ERROR", "MESSAGE", "SUCCESS", "ERROR", "PRODUCER_SUCCESS", "REACHED_END_OF_TOPIC"),
     *("PARTITIONED_METADATA_RESPONSE", "LOOKUP_RESPONSE", "CONSUMER_STATS_RESPONSE", "GET_LAST_MESSAGE_ID_RESPONSE"),
@@ -31,7 +31,7 @@ SERVERS = {
     *("ADD_SUBSCRIPTION_TO_TXN_RESPONSE", "END_TXN_ON_PARTITION_RESPONSE", "END_TXN_ON_SUBSCRIPTION_RESPONSE"),
     *("TC_CLIENT_CONNECT_RESPONSE", "WATCH_TOPIC_LIST_SUCCESS", "WATCH_TOPIC_UPDATE", "TOPIC_MIGRATED"),
 }
-"""What a broker sends, which ends the connection when a client does."""
+"""Commands that a broker sends: one from a client ends its connection."""
 CLIENTS = sorted({*ROUTES, *OWN})
 
 

@@ -240,7 +240,7 @@ class NaiveShared(NaiveMultiple):
     def __init__(self, settings: DispatcherSettings) -> None:
         super().__init__(settings)
         self.next: dict[int, ConsumerId] = {}
-        """By level: who is next, or was before leaving."""
+        """Next consumer by level; it may have left."""
 
     def give(self, read: EntriesRead, is_replay: bool) -> list[Delivery]:
         given: list[Delivery] = []

@@ -234,7 +234,7 @@ class KeySharedSchedule(MultipleSchedule):
         self.naive = NaiveKeyShared(self.settings, self.owner_of, self.is_ordered)
         self.ranges: list[tuple[int, int, ConsumerId]] = []
         self.ranged: list[ConsumerId] = []
-        """Whose ranges these are."""
+        """Consumers for which `ranges` was made."""
         return machine, self.naive
 
     def joining(self, consumer: ConsumerId) -> ConsumerAdded:

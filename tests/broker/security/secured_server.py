@@ -23,7 +23,7 @@ from wire.generated.pulsar_api_pb2 import BaseCommand
 from .token_maker import SECRET, in_setting, token
 
 BEGINNING = 1_000_000.0
-"""What the time is when the loop's is 0."""
+"""Wall-clock time, in seconds, when the loop's time is 0."""
 
 
 def settings(**more: Any) -> SecuritySettings:

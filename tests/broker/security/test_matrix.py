@@ -50,7 +50,7 @@ from .token_maker import SECRET, token
 COMMANDS_RECORDED = Path(__file__).parent / "matrix" / "apache-4.0.8-commands.txt"
 RECORDED = Path(__file__).parent / "matrix" / "apache-4.0.8.txt"
 TURNS_MAX = 30
-"""Of a thousandth of a second: who has not answered by then does not."""
+"""Turns of a thousandth of a second each: a server that has not answered by then does not."""
 
 
 @cache

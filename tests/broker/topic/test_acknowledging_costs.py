@@ -25,7 +25,7 @@ from wire.position import Position
 
 CONSUMER = ConsumerId(1)
 ENTRIES = 10
-"""In each ledger; the ids of ledgers are even."""
+"""Entries in each ledger; the ids of ledgers are even."""
 
 Ids = list[tuple[int, int]]
 

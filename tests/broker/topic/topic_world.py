@@ -102,11 +102,11 @@ class ConsumerEnd:
     room: int = 1 << 60
     """Entries that it takes before it is not writable any more."""
     check: Callable[[Position], None] = lambda position: None
-    """Of the test, at the moment of delivery."""
+    """Check that the test makes at the moment of delivery."""
     ask: Callable[[], Coroutine[Any, Any, bool]] = _there
     """Whether its peer is alive."""
     _fills_up: bool = False
-    """In this turn of the loop: what one read picked is delivered together."""
+    """Whether `room` ran out in this turn of the loop: entries that one read picked are delivered together."""
 
     async def is_alive(self) -> bool:
         return await self.ask()

@@ -41,7 +41,7 @@ class Cluster(NamedTuple):
     servers: str
     bookies: list[BookieProcess]
     web_port: int
-    """Of the first bookie's HTTP; the second's has metrics alone."""
+    """HTTP port of the first bookie; the second's has metrics alone."""
     metrics_port: int
 
     @property

@@ -34,7 +34,7 @@ def test_the_shipped_files_are_taken_whole(name: str) -> None:
 
 
 def test_check_names_everything_that_is_wrong_at_once(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    text = "brokerServisePort=1\nstrictAuthMethod=true\nmaxMessageSize=huge\nnumIOThreads=9\ndefaultNumPartitions=0\n"
+    text = "brokerServisePort=1\nstrictAuthMethod=true\nmaxMessageSize=huge\nnumIOThreads=9\ndefaultNumPartitions=-1\n"
     assert main(["config", "check", write(tmp_path, text)]) == 1
     out = capsys.readouterr().out
     assert "error: broker.conf line 1: unknown setting brokerServisePort; did you mean brokerServicePort?" in out

@@ -41,7 +41,7 @@ REFUSED = {
 }  # fmt: skip
 """With values that they do not accept (`config explain KEY` says which, and why)."""
 SAME_EITHER_WAY = {"expose_precise_backlog_in_prometheus"}
-"""What either value asks for is always done."""
+"""Settings that no code reads: the behaviour is the same with either value."""
 
 
 def tuned() -> dict[str, list[str]]:

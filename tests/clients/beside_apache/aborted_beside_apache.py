@@ -18,7 +18,7 @@ SETTINGS: Mapping[str, str] = {
     "transactionBufferSnapshotMinTimeInMillis": "200",
     "transactionBufferSnapshotSegmentSize": "90",
 }
-"""Of segments with a few transactions each."""
+"""Settings for snapshot segments with a few transactions each."""
 
 SEGMENTS = "persistent://public/default/__transaction_buffer_snapshot_segments"
 COMMIT, ABORT = TxnAction.COMMIT, TxnAction.ABORT

@@ -30,7 +30,7 @@ HOLES_MAX = 40
 """Ranges that our broker writes as Apache's does."""
 
 REFUSED_SECONDS = 3
-"""For which a client tries again to subscribe where it is refused each time."""
+"""Time for which a client repeats a subscribe that is refused each time."""
 
 
 @pytest.fixture(scope="module")

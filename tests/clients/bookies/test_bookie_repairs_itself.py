@@ -26,7 +26,7 @@ pytestmark = [pytest.mark.clients, pytest.mark.timeout(300)]
 COUNT, BYTES = 200, 200
 DAMAGED = 123
 REPAIR_OFF = "autoRecoveryDaemonEnabled=false"
-"""What comes back comes by the bookie itself."""
+"""Setting that leaves all repair to the bookie itself."""
 POLL_SECONDS = 0.05
 WAIT_SECONDS_MAX = 60.0
 LOSS_ALLOWED = ("dataIntegrityChecking=true", "dataIntegrityStampMissingCookies=true")

@@ -26,7 +26,7 @@ SEEDS = range(2, 7)
 """Five that have every kind of fault between them."""
 LASTS_MS, FAULTS_MAX = 6000, 4
 SECONDS_MAX = 180.0
-"""Of all that is waited for."""
+"""Longest time of each wait."""
 
 
 @pytest.fixture(scope="module")

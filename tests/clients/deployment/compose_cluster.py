@@ -18,7 +18,7 @@ from tests.metadata.zookeeper.zookeeper_server import keep_classpath, need_zooke
 from tests.started_process import READY_SECONDS_MAX, ROOT, StartedProcess
 
 SYSTEM = ("HOME", "LANG", "TMPDIR", "JAVA_HOME")
-"""Of the environment of the tests: a container would have its own."""
+"""Variables taken from the tests' environment: a container would have its own."""
 
 PORTS = (2181, 2888, 3888, 3181, 8000, 6650, 8080)
 

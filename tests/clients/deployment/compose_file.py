@@ -21,7 +21,7 @@ SECURED = ROOT / "docker-compose.tls.yml"
 SECRETS = "${SECRETS:-./deploy/secrets}"
 DOCKERFILE = ROOT / "Dockerfile"
 HOME = "/interpulse"
-"""Of the image: where this checkout is."""
+"""Directory of the checkout in the image."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,14 +21,14 @@ PROGRAM = Path(__file__).parent / "promql"
 DEPLOY = ROOT / "deploy"
 BUILD_SECONDS_MAX = 900
 BEGAN_MS, INTERVAL_MS = 1_000_000_000_000, 15_000
-"""When scrapes were taken, as far as the engine knows: evenly, however long a busy machine took."""
+"""Times of scrapes that the engine is told: evenly spaced, however long a busy machine took."""
 
 STOCK = Path(__file__).parent / "stock_metrics.txt"
 NOT_HERE, ASKED_FOR = "not here", "where it is asked for"
 _COUNTED = re.compile(
     r".*(_total|_TOTAL|_COUNT|_BYTES|_hits|_misses|_sum|_ops|_requests|_connections)|(bookie|bookkeeper|auditor|replication)_.*_count|pulsar_txn_.*_count"
 )
-"""Of what panels show the growth."""
+"""Names of metrics of which panels show the growth."""
 AFTER_A_MINUTE = "pulsar_lb_resource_usage_stats"
 """The leader tells it when it has compared the brokers once (tests/broker/admin/metrics/test_operations.py)."""
 _OF_A_DIRECTORY = "bookie_ledger_dir_"

@@ -168,7 +168,7 @@ class FakeSession:
     heard_at: float = 0.0
     watches: set[str] = field(default_factory=set)
     is_alive: bool = True
-    """At the server."""
+    """Whether the session lives at the server."""
     is_connected: bool = False
     _is_over: bool = False
     _line_up: deque[tuple[Request, Reply]] = field(default_factory=deque)

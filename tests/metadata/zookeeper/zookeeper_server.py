@@ -50,7 +50,7 @@ class ZooKeeperProcess(StartedProcess):
         self.settings = settings
         self.port = free_port()
         self.pid = 0
-        """Of the server; `launch` is of its launcher, which ends with it."""
+        """Process id of the server; `launch` starts its launcher, which ends with it."""
 
     @property
     def servers(self) -> str:

@@ -21,7 +21,7 @@ class _Asked:
     """Cumulatively."""
     whole: frozenset[Place]
     partly: dict[Place, frozenset[int]]
-    """What is left of batches, by their place."""
+    """Indexes of the messages that are left of batches, by their place."""
 
     def is_left(self, row: Row) -> bool:
         *place, index = row["message_id"]

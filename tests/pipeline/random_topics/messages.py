@@ -23,7 +23,7 @@ from wire.generated.pulsar_api_pb2 import (
 from wire.payloads import payload_section
 
 Row: TypeAlias = dict[str, Any]
-"""By column; a column that is not there is not known. Times are in milliseconds."""
+"""Values by column; a column that is not there is not known. Times are in milliseconds."""
 
 CHECKSUM_BYTES = 6
 _EARLIEST_MS, _SPAN_MS = 1_600_000_000_000, 150_000_000_000
@@ -72,7 +72,7 @@ class Sent:
     is_odd_to_clients: bool = False
     """The C++ client makes something else of it, or nothing: chunks that do not fit, nothing at all that is compressed."""
     harms_clients: bool = False
-    """What it says of itself is not looked at by the C++ client, which reads what is not there."""
+    """The C++ client does not check what the entry says of itself, and reads what is not there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class Message:
     payload: bytes
     key: str | None
     key_bytes: bytes | None
-    """What `key` stands for."""
+    """Bytes that `key` stands for."""
     ordering_key: bytes | None
     properties: tuple[tuple[str, str], ...]
     event_time: int

@@ -154,7 +154,7 @@ class Reading:
     """Whether blocks, answers, permits and parts are small."""
     has_kernels: bool
     forgets: bool
-    """Of which bookies was known that they are the topic's."""
+    """Whether the process first forgets which bookies it knew as the topic's."""
 
 
 def any_reading(rng: Random, way: Way, size_bytes: int) -> Reading:

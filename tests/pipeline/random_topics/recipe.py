@@ -7,7 +7,7 @@ from typing import Any, TypeAlias
 from .messages import Author, Kind, Message, Sent, Taste, any_entry, any_message, any_taste, chunks, in_transaction
 
 _LEAST_BITS = 1 << 32
-"""Of transactions: those of a seed have numbers of their own."""
+"""Number of transaction ids for 4,096 seeds: the transactions of a seed have numbers of their own."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,7 @@ from .servers import NAMESPACES, Servers, make_namespaces
 from .writer import Site, Topic, finished, made, phase
 
 _DEFECTS = (AssertionError, LookupError, TypeError, ValueError, OSError, PipelineError, Refused, pulsar.PulsarException)
-"""What a seed ends with that found something; the run goes on with the others."""
+"""Errors that end a seed which found something; the run goes on with the others."""
 
 
 class Round:

@@ -22,7 +22,7 @@ _SETTINGS = (
     "defaultRetentionSizeInMB=-1",
 )
 _FILES = ("flushInterval=300",)
-"""Of a bookie: entries are in files soon."""
+"""Setting of a bookie, in milliseconds: entries are in files soon."""
 NAMESPACES = ("public/kept", "public/let-go")
 
 

@@ -26,7 +26,7 @@ SETTINGS = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
 }
-"""Of a session that runs there."""
+"""Settings of a Spark session on the cluster."""
 
 
 class _Daemon(StartedProcess):

@@ -15,7 +15,7 @@ from pyspark.sql import SparkSession
 SLOW = 1
 """The number of the task that waits."""
 _ROWS_AT_ONCE, _ROWS_BEFORE = 50, 200
-"""Of those that come before it waits the sink has some: the rows are large."""
+"""Rows in a batch of Arrow's, and rows before the task waits: the sink has some of these by then, as the rows are large."""
 _LOOK_SECONDS, _WAIT_SECONDS_MAX = 0.1, 300.0
 
 

@@ -26,7 +26,7 @@ EXCLUSIVE, WAITING, FENCING = pb.Exclusive, pb.WaitForExclusive, pb.ExclusiveWit
 UNDER_WAY_SECONDS = 0.1
 """An answer that was sent before a session was over has come by then."""
 TAKEN_SECONDS_MAX = 1.0
-"""From the end of its owner's session until another has the topic open, where nothing else goes wrong."""
+"""Time from the end of the owner's session until another broker has the topic open, where nothing else goes wrong."""
 RETRY_SECONDS = 0.2
 TRIES_MAX = 100
 LAPS = 3

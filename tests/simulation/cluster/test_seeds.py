@@ -25,9 +25,9 @@ FOUND = {
     "first-owner-named": (7,),
     "receipt-before-the-quorum": (96, 150, 151, 162, 211, 222, 238, 244, 250, 280, 289, 334),
 }
-"""Of planted bugs that many seeds find: some that did; a change of the product may move them. The rest: docs/results."""
+"""Seeds that have found each planted bug, some of many; a change of the product may move them. The rest: docs/results."""
 SEARCHED = 40
-"""So many more are tried then."""
+"""Seeds tried after those of `FOUND`."""
 
 
 @pytest.mark.parametrize("first", range(0, SEEDS, CHUNK))

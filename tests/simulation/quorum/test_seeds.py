@@ -47,7 +47,7 @@ MENDED = {
 BY_THE_PRODUCT = {"id-given-twice": "AssertionError: entry "}
 """Planted bugs that an assert of the product finds before the checker does, with the beginning of its message."""
 SEARCHED = 2000
-"""So many more are tried then. docs/results has the first ones among 2,000."""
+"""Seeds tried after those of `FOUND`. docs/results has the first that find each bug, among 2,000."""
 
 
 @pytest.mark.parametrize("first", range(0, SEEDS, CHUNK))

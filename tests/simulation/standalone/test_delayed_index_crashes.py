@@ -122,10 +122,10 @@ class Ledger:
     def __init__(self) -> None:
         self.times: dict[int, int] = {}
         self.published: set[int] = set()
-        """And it was answered."""
+        """Messages whose publishing was answered."""
         self.came: set[int] = set()
         self.asked: set[int] = set()
-        """To be acknowledged; of those in `done` it was answered."""
+        """Messages whose acknowledgement was asked for; for those in `done` it was answered."""
         self.done: set[int] = set()
 
 

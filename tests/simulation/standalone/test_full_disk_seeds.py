@@ -9,7 +9,7 @@ from simulation.standalone.plan import FaultKind
 
 SEEDS, CHUNK = 40, 10
 SEARCH_FROM = {"answered-without-room": 70, "metadata-answered-without-room": 20, "full-for-good": 2}
-"""Where the search for each planted bug begins: a crash has to come while something that did not fit is not stored anyway."""
+"""First seed tried for each planted bug: a crash has to come while something that did not fit is not stored anyway."""
 SEARCH_SEEDS = 120
 
 

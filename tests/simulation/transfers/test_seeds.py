@@ -22,7 +22,7 @@ FOUND_FROM = {
     "pending-ack-not-awaited": 70,
     "snapshot-ahead": 65,
 }
-"""Where the search begins: before it no crash comes at the right moment."""
+"""First seed tried for each bug: before it no crash comes at the right moment."""
 
 
 @functools.cache

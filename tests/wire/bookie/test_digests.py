@@ -73,7 +73,7 @@ LAC_RECORDS = {
     DigestType.HMAC: "00000000000000070000000000000002970874a669189389779c514503b65bd4a751a021",
     DigestType.DUMMY: "00000000000000070000000000000002",
 }
-"""Of bookkeeper 4.17.3, with the password "pw"."""
+"""Records of bookkeeper 4.17.3, with the password "pw"."""
 
 
 @pytest.mark.parametrize("digest", DigestType)

@@ -30,7 +30,7 @@ from wire.run import (
 PLAIN, INSTALLED = both("metadata")
 BOTH = pytest.mark.parametrize("kernel", [PLAIN, INSTALLED], ids=["plain", "installed"])
 NO_KEY_HASH = 504741539
-"""Of "NONE_KEY"."""
+"""Hash of "NONE_KEY"."""
 
 
 def with_fields(**fields: Any) -> bytes:

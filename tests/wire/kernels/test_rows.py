@@ -13,7 +13,7 @@ from wire.kernels.rows import PartRow, Row
 
 KERNELS = Path(rows.__file__).parent
 C_TYPES = {"int": "long long", "float": "double", "bool": "bint"}
-"""By the annotation of a column; of any other it is an object."""
+"""C types by the annotation of a column; any other column is an object."""
 
 
 def columns_in_c(module: str) -> dict[str, dict[str, str]]:

@@ -38,9 +38,9 @@ class NamespacePolicy:
     policy: str
     """Apache's PolicyName, for the authorizer."""
     member: str
-    """In Policies."""
+    """Member of Apache's Policies."""
     body: Any
-    """What sets it, as msgspec reads it; None: the route has no body, and sets True."""
+    """Type of the body that sets the policy, as msgspec reads it; None: the route has no body, and sets True."""
     set_by: str = "POST"
     is_removable: bool = True
     """Removed by DELETE; otherwise by a value."""
@@ -51,16 +51,16 @@ class NamespacePolicy:
     twins: tuple[str, ...] = ()
     """Members that always say the same."""
     default: Any = None
-    """What GET answers when nothing is stored; None: 204."""
+    """Answer of GET when nothing is stored; None: 204."""
     removed: Any = None
-    """What is stored by the removal; None: nothing is."""
+    """Value that the removal stores; None: nothing is stored."""
     by_super_user: bool = False
     """Apache lets only a super-user change it."""
     check: Callable[[Any], None] | None = None
     fits: Callable[[Mapping[str, Any], Any], None] | None = None
     """Whether it may stand beside the other policies of the document."""
     missing: str = ""
-    """Which feature is not there; empty: the policy is enforced."""
+    """Feature that is not there; empty: the policy is enforced."""
     harmless: tuple[Any, ...] = ()
     """Values that ask for nothing of the missing feature."""
 

@@ -45,7 +45,7 @@ class DeclaredPolicy:
     """Apache's PolicyName, for authorization."""
     body: Any
     applied: Applied
-    """What holds, in JSON; None: nothing is said anywhere."""
+    """The value in force, in JSON; None: no level has one."""
     check: Callable[[Any], None] | None = None
     set_method: str = "POST"
     missing: str = ""
@@ -53,9 +53,9 @@ class DeclaredPolicy:
     unset: Any = None
     """The answer when the topic says nothing; None: 204."""
     namespace_member: str = ""
-    """Of the namespace's document, where it is not said by `applied`."""
+    """Member of the namespace's document that is in force, where `applied` does not give the value."""
     of_schemas: SaidBySchemas | None = None
-    """What holds, where that is decided with the schemas rather than by the topic."""
+    """The value in force, where the schemas decide it rather than the topic."""
 
 
 def _persistence(policies: EffectivePolicies) -> Any:

@@ -149,4 +149,4 @@ _WORDS: Mapping[str, tuple[str, Callable[[Any], str]]] = {
     "chunk_id": ("chunk-id", str),
     "null_partition_key": ("null-partition-key", _word),
 }
-"""Of each field of a message's metadata: its header, which begins with `X-Pulsar-`, and how its value is written."""
+"""Header of each field of a message's metadata, less the leading `X-Pulsar-`, and the function that writes its value."""

@@ -11,7 +11,7 @@ from .least_loaded import least_loaded
 from .rules_driver import PlacementPolicies
 
 ASKED_SECONDS = 30.0
-"""By then a broker that was asked to take a bundle has reported it, or was not asked by the client after all."""
+"""Time after which a broker that was asked to take a bundle has reported it, or was not asked by the client after all."""
 
 
 class Chooser(Protocol):

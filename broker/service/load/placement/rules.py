@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from .isolation import IsolationPolicies
 
 DEFAULT_DOMAIN = "default"
-"""Of brokers that are in none."""
+"""Domain of brokers that are in none."""
 
 
 def namespace_counts(group: str, groups: Mapping[str, str], hosted: Mapping[str, Collection[str]]) -> dict[str, int]:

@@ -15,10 +15,10 @@ from .bookie_answers import Answers, TooMuch
 
 _READ = 2 << 24 | 2 << 16
 _HEAD_BYTES = 28
-"""Of an answer, with its size."""
+"""Bytes of an answer's head, its size field included."""
 _FRAME_BYTES_MAX = 64 << 20
 _SPARE_BYTES = 64 << 10
-"""Of room, beyond what is expected."""
+"""Bytes of room beyond those expected."""
 _ROOMS = Rooms(3)
 _REQUEST = numpy.dtype([("size", ">u4"), ("header", ">u4"), ("ledger", ">i8"), ("entry", ">i8")])
 _CONNECT_SECONDS_MAX = 5.0

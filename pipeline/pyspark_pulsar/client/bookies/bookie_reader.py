@@ -31,7 +31,7 @@ from .witness import Witness
 _WINDOW_BYTES = 4 << 20
 """Bytes of entries that are asked for at a time, about: a task's memory is a few times this."""
 _ANSWERS_BYTES_MAX = 4 * _WINDOW_BYTES
-"""Of a window whose entries are larger than those before them: it is given up, and asked for again in smaller ones."""
+"""Bytes of a window's answers, exceeded where entries are larger than those before: smaller windows are then asked for."""
 _WINDOW_ENTRIES_MAX = 4096
 _STORED_HEADER_BYTES = 32
 """Ledger id, entry id, last add confirmed, length; the digest follows."""
@@ -66,9 +66,9 @@ class BookieReader:
         """Bookies that are not asked again, and why; readers of one task share it."""
         self._witness = witness
         self._identities: dict[str, str] = {}
-        """Whom the witness knows them as, of those that were asked."""
+        """Identity of each bookie asked, as the witness knows it."""
         self._gave: dict[str, int] = {}
-        """Of bookies that nobody has vouched for, the first entry that is to be handed out."""
+        """First entry, not handed out yet, of each bookie that the witness has not vouched for."""
 
     @property
     def left(self) -> list[LedgerRange]:

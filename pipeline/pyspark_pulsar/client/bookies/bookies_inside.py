@@ -22,9 +22,9 @@ _PATH = "/admin/v2/bookies/local-reads"
 _LOOPBACK = "127."
 """They are called so: of a ledger of other bookies nobody asks."""
 _ASKED_SECONDS_MAX = 5.0
-"""Who does not answer sooner is done without: all that is lost is speed."""
+"""Longest wait for offers; without them reading is only slower."""
 _REMEMBERED_SECONDS = 10.0
-"""By a process: a plan of many topics, and a task of many ledgers, ask once."""
+"""Time for which a process remembers offers: a plan of many topics, and a task of many ledgers, ask once."""
 _REMEMBERED_MAX = 100
 _remembered: dict[Access, tuple[float, Mapping[str, Offer]]] = {}
 """Until when, and what was told, to whom."""

@@ -13,7 +13,7 @@ from ...positions import LedgerRange
 from ..split_reader import SplitReader
 
 _KNOWN_SECONDS = 60.0
-"""For which a process remembers, so that a task with many small topics does not ask for each."""
+"""Time for which a process remembers a bookie vouched for: a task with many small topics does not ask for each."""
 _known: dict[tuple[str, str], float] = {}
 """Until when, by service URL and identity of the bookie."""
 

@@ -23,7 +23,7 @@ from .avro_schema import Node, arrow_type, is_decimal
 _PLAIN = ("boolean", "int", "long", "float", "double", "string", "enum")
 _BLOCK_BYTES_MIN = 1 << 16
 _FEW = 32
-"""Of fewer Arrow's reader costs more than Python's."""
+"""Texts up to which Arrow's reader costs more than Python's."""
 
 
 def decode(data: Octets, spans: Spans, wanted: Node) -> tuple[Any, Flags]:
@@ -202,7 +202,7 @@ def _of_int(value: int | float) -> float:
 
 
 _QUOTED = ("NaN", "Infinity", "-Infinity")
-"""As Java's JSON has them (Jackson)."""
+"""Numbers in quotes, as Java's JSON has them (Jackson)."""
 
 
 def _record(value: Any, node: Node) -> dict[str, Any]:

@@ -84,7 +84,7 @@ class Replay:
     source: SourceOptions
     target: SinkOptions
     partitions: tuple[str, ...]
-    """Of the target: itself where it has none."""
+    """Partitions of the target, or the target itself where it has none."""
 
 
 @dataclass(slots=True)

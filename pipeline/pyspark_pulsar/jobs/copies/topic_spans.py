@@ -26,7 +26,7 @@ class TopicSpan(TopicRanges):
 
 
 ROW_COLUMNS = ("topic", "first entry", "last entry", "entries", "bytes")
-"""Of `TopicSpan.row`."""
+"""Columns of `TopicSpan.row`."""
 
 
 def spans_of(options: SourceOptions) -> list[TopicSpan]:

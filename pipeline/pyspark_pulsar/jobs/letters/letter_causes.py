@@ -19,7 +19,7 @@ from ...rows_wanted import within
 REAL_TOPIC, REAL_SUBSCRIPTION, REDELIVERIES = "REAL_TOPIC", "REAL_SUBSCRIPTION", "RECONSUMETIMES"
 ORIGINS = ("ORIGIN_MESSAGE_ID", "ORIGIN_MESSAGE_IDY_TIME")
 CLIENTS_OWN = frozenset({REAL_TOPIC, REAL_SUBSCRIPTION, REDELIVERIES, "DELAY_TIME", "RETRY_TOPIC", *ORIGINS})
-"""What a client wrote about the letter: of no meaning, or harmful, on a message that is to be worked on again."""
+"""Properties that a client adds to a letter: meaningless or harmful on a message that is to be worked on again."""
 COLUMNS = ("key", "value", "properties", "event_time", "message_id", "publish_time", "schema_version")
 NO_CAUSE = "(not told)"
 _CAUSE_NAMES = re.compile(r"exception|error|cause|reason|fail", re.IGNORECASE)

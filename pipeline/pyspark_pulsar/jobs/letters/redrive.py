@@ -67,7 +67,7 @@ class Redriven:
     repeated: int = 0
     acknowledged_entries: int = 0
     entries: int = 0
-    """That were looked at."""
+    """Entries looked at."""
 
 
 def target_of(letter: Letter, to: str) -> str:

@@ -44,7 +44,7 @@ _TYPES = {
     "LOCAL_DATE_TIME": Schema.LocalDateTime,
 }
 KINDS = ("NONE", "AUTO", *_TYPES, "BYTES")
-"""What the options valueSchema and keySchema may be."""
+"""Values of the options valueSchema and keySchema."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -38,7 +38,7 @@ RUN_ENTRIES = 7
 READS_MAX = 500
 
 Piece = tuple[str, int, int]
-"""Of which message, which chunk, of how many; of 1: the message is in one piece."""
+"""Message, index of the chunk, number of chunks; with 1 chunk the message is in one piece."""
 
 
 def section(piece: Piece) -> bytes:

@@ -17,7 +17,7 @@ from wire.transactions import TxnId
 from .commands import AUTHORIZATION_ERROR, commands
 
 UNASKED = frozenset({BaseCommand.MESSAGE, BaseCommand.ACTIVE_CONSUMER_CHANGE, BaseCommand.PING, BaseCommand.WATCH_TOPIC_UPDATE})
-"""What a broker sends of itself is no answer."""
+"""Commands that a broker sends of itself, which are no answers."""
 _BODIES = {field.number: field.name for field in BaseCommand.DESCRIPTOR.fields if field.number > 1}
 OWN = "of one's own"
 OTHERS = "of another's transaction"

@@ -58,7 +58,7 @@ BY_ROUTE: Mapping[str, str] = {
 BY_PREFIX: Mapping[str, str] = {
     "/admin/v3/transactions/": "Apache tells whoever is known what transactions of whichever topic do; here super-users",
 }
-"""Of paths."""
+"""Beginning of a path: the reason."""
 
 _TAKES_PART = (
     "Apache lets everybody name any topic and subscription as one of their transaction, and then writes markers to it;"
@@ -82,7 +82,7 @@ BY_COMMAND: Mapping[str, str] = {
     "END_TXN_ON_PARTITION": _MARKERS,
     "END_TXN_ON_SUBSCRIPTION": _MARKERS,
 }
-"""By the name of the conversation: the reason."""
+"""Name of the conversation: the reason."""
 
 NOT_APACHES = frozenset(
     {

@@ -35,7 +35,7 @@ from tests.broker.security.token_maker import token
 
 ROUTES = Path(__file__).with_name("routes.txt")
 NOT_ASKED = {"POST /admin/v2/brokers/shutdown"}
-"""Of those who may."""
+"""Routes that are not asked for roles that may use them."""
 UNSETTLING = (
     "tenants/{tenant}",
     "/permissions/{role}",
@@ -46,7 +46,7 @@ UNSETTLING = (
 )
 """After these and every DELETE everything is put right again."""
 OF_ALL_ROUTES_ALIKE = frozenset({"forged", "proxy", "proxy for proxy", "stranger for admin", "stranger for stranger"})
-"""Who is let in is decided before the route is looked at: these ask one in twelve."""
+"""Roles that are let in or refused before the route is looked at: these ask one route in twelve."""
 LETTERS = {401: "1", 403: "3"}
 
 

@@ -46,7 +46,7 @@ ROLES = (
     Who("tenant-admin", "tenant-admin"),
     Who("admin", "admin"),
 )
-"""In the order in which they ask: whoever may change things comes last. A decision is a letter at the place of its role."""
+"""Roles in the order in which they ask; those that may change things are last. A decision is a letter at its role's place."""
 
 PATH_VALUES: Mapping[str, str] = {
     "tenant": TENANT,

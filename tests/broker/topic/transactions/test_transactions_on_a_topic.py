@@ -18,7 +18,7 @@ from wire.transactions import TxnAction
 
 COMMIT, ABORT = TxnAction.COMMIT, TxnAction.ABORT
 SEGMENTED = TopicSettings(transaction_buffer_segmented_snapshot_enabled=True, transaction_buffer_snapshot_segment_size=60)
-"""Of eight transactions each."""
+"""Settings that seal a snapshot segment at seven aborted transactions."""
 
 
 def texts(sink: ConsumerEnd) -> list[str]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 SHOWN_MAX = 5
-"""Of what is wrong, in each line."""
+"""Messages shown in each line of faults."""
 
 
 class Message(NamedTuple):
@@ -31,15 +31,15 @@ class Topic:
     """The record of one topic."""
 
     sent: dict[str, int] = field(default_factory=dict)
-    """How many, by producer."""
+    """Number of messages sent, by producer."""
     acknowledged: dict[Message, str] = field(default_factory=dict)
     """The message id of each."""
     refused: list[str] = field(default_factory=list)
     """Sends that ended with an error: these messages may be there or not."""
     troubles: list[str] = field(default_factory=list)
-    """What else clients were told: no error as long as it goes on."""
+    """Other errors that clients got: no fault as long as clients go on."""
     seen: dict[str, list[Message]] = field(default_factory=dict)
-    """By reader, in the order of coming, duplicates included."""
+    """Messages by reader, in the order of coming, duplicates included."""
 
     def unseen_by(self, reader: str) -> set[Message]:
         return self.acknowledged.keys() - set(self.seen.get(reader, ()))

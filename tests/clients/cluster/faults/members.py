@@ -38,7 +38,7 @@ class Member(StartedProcess):
         self._command = [*network.inside(name), *pulsar, *(word for each in settings for word in ("--set", each))]
         self.told: dict[str, object] = {}
         self.attempts = 0
-        """To start it, in all."""
+        """Attempts of `again` to start the member, in all."""
 
     def launch(self) -> None:
         self.launch_command(self._command)

@@ -19,7 +19,7 @@ from tests.clients.cluster.faults.schedule import Fault, Kind, Schedule
 PERFORM_SECONDS_MAX = 600.0
 RESET_EVERY_SECONDS = 0.4
 FROZEN_SECONDS, THAWED_SECONDS = 0.5, 0.1
-"""Of a slow disk: for so long nothing is written, for so long it is."""
+"""Times for which a slow disk is frozen, without writes, and then thawed."""
 FULL_LEAVES = 0.02
 """Share of a disk that is left when it is full."""
 UNLOAD_EVERY_SECONDS, SPLIT_EVERY_SECONDS = 0.3, 0.7
@@ -35,7 +35,7 @@ class Performer:
         self._begin = monotonic()
         self.story: list[str] = []
         self.wrong: list[str] = []
-        """Of members that did not do as they were asked."""
+        """Members that did not stop as asked, a line each."""
 
     def perform(self, schedule: Schedule) -> None:
         """Returns when everything is healed; the first error of a fault that could not be done or undone."""

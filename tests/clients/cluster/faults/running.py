@@ -25,12 +25,12 @@ class Verdict:
     acknowledged: int = 0
     sent: int = 0
     troubles: list[str] = field(default_factory=list)
-    """What clients were told meanwhile."""
+    """Errors that clients got meanwhile."""
     fault_seconds: float = 0.0
     healing_seconds: float = 0.0
-    """From the end of the last fault until nothing is left to wait for."""
+    """Time from the end of the last fault until nothing is left to wait for."""
     records: dict[str, Topic] = field(default_factory=dict)
-    """By topic, what producers were told: for other judges."""
+    """Record of each topic, with the answers that producers got: for other judges."""
 
 
 def survive(cluster: FaultCluster, copies: Copies, schedule: Schedule, seconds_max: float = HEALED_SECONDS_MAX) -> Verdict:

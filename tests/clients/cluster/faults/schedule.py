@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from enum import Enum
 
 DRAWS_MAX = 40
-"""For the time and the members of one fault, which must not meet another one there; then it is left out."""
+"""Draws of the time and members of one fault: if it meets another one each time, it is left out."""
 FIRST_MS = 500
-"""Of quiet, so that there is something to lose."""
+"""Quiet time at the beginning, so that there is something to lose."""
 
 
 class Kind(Enum):

@@ -34,11 +34,11 @@ COMMANDS = tuple(f"{TOPIC}commands-{number}" for number in range(2))
 ACCOUNTS = tuple(f"{TOPIC}account-{number}" for number in range(6))
 ENDS = ("committed", "aborted", "failed")
 STILL_SECONDS_MAX = 180.0
-"""For so long nobody commits anything: it has got stuck."""
+"""Longest time without a commit: after it the transfers have got stuck."""
 BOOKS_SECONDS_MAX = 300.0
 DEALT_SECONDS_MAX = 180.0
 SYSTEM_BUNDLES = 4
-"""So many of 16 are unloaded each time."""
+"""Number of bundles, of 16, that are unloaded each time."""
 SETTINGS = (
     "transactionCoordinatorEnabled=true",
     "brokerDeduplicationEnabled=true",  # a message whose receipt was lost is sent again, in the same transaction
@@ -56,14 +56,14 @@ class Program:
 
     def __init__(self, scratch: Path, url: str, threads: int, seconds: int) -> None:
         self.told: Counter[str] = Counter()
-        """How many of ENDS there were."""
+        """Number of transactions by their end, one of ENDS."""
         self.reasons: Counter[str] = Counter()
         """Why some failed."""
         self.broken: list[str] = []
         self.books: list[int] = []
         self.log = scratch / "transfers.log"
         self._times: list[float] = []
-        """Of commits; monotonic."""
+        """Monotonic times of commits."""
         self._moved = threading.Condition()
         words = [url, ",".join(COMMANDS), ",".join(ACCOUNTS), str(threads), str(seconds)]
         classpath = maven_classpath(POM, scratch)
@@ -150,7 +150,7 @@ class Fire:
     program: Program
     rng: random.Random
     still: dict[str, list[float]] = field(default_factory=dict)
-    """By fault: the longest time without a commit, from each on until it was mended and went on."""
+    """Longest times without a commit, by fault: from its beginning until it was mended and commits went on."""
 
     def deal(self) -> None:
         """Topics and some coordinators are dealt anew until accounts live on different brokers: who was away has none."""

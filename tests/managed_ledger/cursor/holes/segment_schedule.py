@@ -25,7 +25,7 @@ from .segment_model import tiny
 ENTRIES = 60
 STEP_S = 0.001
 CALL_S_MAX = 30.0
-"""Of virtual time, thousands of writes: a call that takes longer goes round in circles."""
+"""Virtual time of thousands of writes: a call that takes longer goes round in circles."""
 NAMES = ("a", "b")
 
 

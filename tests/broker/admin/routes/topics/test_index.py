@@ -14,7 +14,7 @@ from wire.kernels.stamps import stamp
 SETTINGS = TopicSettings(broker_entry_metadata_interceptors=BROKER_ENTRY_METADATA_INTERCEPTORS)
 COUNTS = (2, 1, 4, 1)
 HELD = (0, 0, 1, 2, 2, 2, 2, 3)
-"""Which entry holds the message of each index."""
+"""Entry that holds the message of each index, as a place in `COUNTS`."""
 
 
 async def filled(world: AdminWorld, name: str = "t") -> Any:
