@@ -33,10 +33,10 @@ _log = logging.getLogger(__name__)
 
 
 class BookKeeper:
-    """The ledgers of one cluster. `initialise` first, `close` last; writers are closed by those who made them.
+    """The ledgers of one cluster. `initialise` first, `close` last; the makers of writers close them.
 
-    `bookies` iterates over those that take new entries, and gives whichever it knows: a mapping, or `NetworkBookies`.
-    `placement` is for those who know better than the settings.
+    `bookies` iterates over bookies that take new entries, and gives every one it knows: a mapping, or `NetworkBookies`.
+    `placement` overrides the settings.
     """
 
     def __init__(
@@ -182,7 +182,7 @@ class BookKeeper:
 
 
 class ClosedLedger:
-    """Satisfies `bookkeeper.ledgers.LedgerReader`. `entries`: by whom they are read."""
+    """Satisfies `bookkeeper.ledgers.LedgerReader`. `entries` reads them."""
 
     def __init__(self, ledger: RegisteredLedger, reader: EntryReader) -> None:
         self.ledger_id = ledger.ledger_id

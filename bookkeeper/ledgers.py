@@ -64,7 +64,7 @@ class LedgerWriter(Protocol):
         """
 
     def take_part(self, part: Part) -> bool:
-        """Give the part its ids. Whoever gets True hands it to `together.send` before anything else is appended here.
+        """Give the part its ids. True: the caller hands it to `together.send` before the next append here.
 
         False: not now, or never; `append` takes its entries, or says why not.
         """
@@ -94,9 +94,9 @@ class ScatteredReads(Protocol):
     async def pick(
         self, wanted: "Sequence[tuple[LedgerReader | LedgerWriter, Sequence[int]]]", bytes_max: int
     ) -> list[EntryRun]:
-        """Runs of one entry each, verified: of confirmed entries that lie far apart those that could be read at once.
+        """Runs of one entry each, verified: those of the confirmed, scattered entries that could be read at once.
 
-        Not those that would be more than `bytes_max`; and what is the matter with others that are missing `read` says.
+        Entries beyond `bytes_max` are left out; `read` says why others are missing.
         """
 
 

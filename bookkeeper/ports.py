@@ -1,4 +1,4 @@
-"""BookieClient: what the ledger client needs of a bookie, whether in this process or across a socket."""
+"""BookieClient: a bookie as the ledger client needs it, whether in this process or across a socket."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -30,7 +30,7 @@ class BookieClient(Protocol):
 
 @runtime_checkable
 class PickingBookie(BookieClient, Protocol):
-    """One that reads entries that lie far apart in one go."""
+    """A bookie that reads scattered entries in one go."""
 
     async def pick(self, wanted: Sequence[tuple[int, Sequence[int]]], bytes_max: int) -> list[EntryRun]:
         """Entries of these that can be read at once, a run for each ledger, within `bytes_max` in all.
@@ -94,10 +94,10 @@ class ExtendedBookie(BookieClient, Protocol):
         """Add as `add` does, perhaps answered before the entry is on disk: `force` tells when it is."""
 
     async def force(self, ledger_id: int) -> None:
-        """Until all that was added before is on disk."""
+        """Wait until all entries added before are on disk."""
 
     async def write_lac(self, ledger_id: int, last_add_confirmed: int, master_key: bytes, record: bytes) -> None:
-        """Let readers know. EREADONLY, EUA; a fence does not keep it out."""
+        """Tell readers the last add confirmed. EREADONLY, EUA; a fence does not keep it out."""
 
     async def read_lac(self, ledger_id: int) -> KnownLac:
         """ENOLEDGER; ENOENTRY when it knows neither."""

@@ -139,7 +139,7 @@ class BookKeeperSettings:
 
     @property
     def quarantine_rule(self) -> QuarantineRule | None:
-        """None: nobody is ever quarantined."""
+        """None: no bookie is ever quarantined."""
         if not self.bookkeeper_client_health_check_enabled:
             return None
         return QuarantineRule(
@@ -166,7 +166,7 @@ class BookKeeperSettings:
         return IsolationGroups(primary, secondary) if primary else None
 
     def racks_of(self, store: MetadataStore) -> RackData | None:
-        """None where there is nothing to spread or to keep apart, or nobody wants it."""
+        """Racks of bookies; None where no copies are to be spread or kept apart, or the policy does not ask for it."""
         if self.policy in PLACES:
             return RackData(store, PLACES[self.policy])
         is_spread = self.managed_ledger_default_ensemble_size > 1 and self.policy == RACKS

@@ -1,4 +1,4 @@
-"""Recovery of a ledger as a whole: nobody writes it any more, its end is found, and its metadata says so."""
+"""Recovery of a ledger as a whole: its writer is shut out, its end is found and stored in its metadata."""
 
 import logging
 from collections.abc import Mapping

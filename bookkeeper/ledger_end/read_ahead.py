@@ -1,10 +1,10 @@
 """ReadAhead: entries of a ledger's tail that a recovery finds before it needs them.
 
-Only what was found counts: an entry is an entry whenever it was read. That one is absent must be said by a fenced bookie when
-the recovery asks for it (BookKeeper issue 2614), so nothing else is remembered. Where entries are striped over the ensemble,
+Only found entries count: an entry is valid whenever it was read. A fenced bookie must say that an entry is absent when
+the recovery asks for it (BookKeeper issue 2614), so absence is not remembered. Where entries are striped over the ensemble,
 each is asked of one bookie, all of a window at once: otherwise a recovery gets on by as many entries as one bookie has in a
 row. Bounds: one window at a time, of ENTRIES_MAX and about BYTES_MAX, as far as the sizes of entries before tell; given up
-after SECONDS_MAX, so that a bookie that hangs holds nobody up (issue 1067); it is not asked again where another one is.
+after SECONDS_MAX, so that a bookie that hangs holds no recovery up (issue 1067); it is not asked again where another one is.
 """
 
 import asyncio
@@ -89,7 +89,7 @@ class ReadAhead:
         return sound_entries(run, self._ledger_id, entry_id, self._metadata)
 
     def _keep(self, runs: "list[EntryRun | BaseException]") -> None:
-        """Those before the first that was not found."""
+        """Keep the runs before the first that was not found."""
         found: list[EntryRun] = []
         for run in runs:
             if isinstance(run, BookieError | DamagedEntry | asyncio.CancelledError):

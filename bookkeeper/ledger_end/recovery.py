@@ -60,7 +60,7 @@ class EntryMissing:
 
 @record(frozen=True, slots=True)
 class ReadFailed:
-    """The bookie could not be fenced or not read, or what it gave is damaged: it may or may not have the entry."""
+    """The bookie could not be fenced or not read, or its entry is damaged: it may or may not have the entry."""
 
     bookie: int
     entry_id: int

@@ -1,7 +1,7 @@
 """The driver of `recovery.Recovery`: talks to the bookies, verifies digests, and reports back. Decides nothing.
 
 Bounds: a run of the tail is written again before the next is; the next is read meanwhile (`read_ahead`). A bookie that hangs is
-left behind: what is still asked of it when the end is known is cancelled.
+left behind: its open requests are cancelled when the end is known.
 """
 
 import asyncio
@@ -50,7 +50,7 @@ RUN_BYTES_MAX = 1 << 20
 UNKNOWN_ENTRIES = 16
 """Asked for at once of a bookie that has not said where its entries end."""
 NOBODY = -1
-"""The bookie of what was read ahead: the machine does not need to know."""
+"""The bookie of entries read ahead: the machine does not need to know it."""
 ABSENT_CODES = frozenset({BookieCode.ENOENTRY, BookieCode.ENOLEDGER})
 
 
@@ -117,8 +117,8 @@ class RecoveryDriver:
         return end
 
     def _beside_found(self, effects: Sequence[Effect]) -> Sequence[Effect]:
-        """Those that are to be performed: reads are not when what they are for has been found, and if it has not, it may be
-        while they are under way."""
+        """Effects to perform: no read of an entry that was found ahead; other entries may still be found while their reads
+        are under way."""
         match effects:
             case [Read(entry_id=entry_id), *_]:
                 self._next_entry_id = entry_id

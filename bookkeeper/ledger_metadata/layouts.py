@@ -1,7 +1,7 @@
 """Ledger layouts: paths of a ledger's node under Apache's four ledger managers, and the layout of a cluster. Pure.
 
-/ledgers/LAYOUT names the manager's factory: two lines, the format's version and `factory:version`. Of the hierarchical ones, a
-first level of two digits is the short form, of three the long one.
+/ledgers/LAYOUT names the manager's factory: two lines, the format's version and `factory:version`. In hierarchical layouts a
+first level of two digits is the short form, one of three the long form.
 """
 
 import re

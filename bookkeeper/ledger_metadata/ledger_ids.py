@@ -34,24 +34,24 @@ _log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class _Block:
-    """Ids for all who asked before it was taken."""
+    """Ids for all callers that asked before the block was taken."""
 
     count: int = 0
     ids: asyncio.Task[list[int]] = field(init=False)
 
 
 class LedgerIds:
-    """Gives each id once, above every id that anybody had when it was asked for. MetadataError when the store fails."""
+    """Gives each id once, above every id given out before the call. MetadataError when the store fails."""
 
     def __init__(self, store: MetadataStore) -> None:
         self._store = store
         self._next: _Block | None = None
-        """Waits for the end of the one that is being taken."""
+        """Block that waits for the end of the one being taken."""
         self._turn = asyncio.Lock()
         self._running: dict[asyncio.Task[Any], None] = {}
 
     async def take(self) -> int:
-        """Those who ask while others' ids are being taken share the next block; its failure is told to each of them."""
+        """Take an id. Callers that ask while a block is being taken share the next one; each gets its failure."""
         block = self._next
         if block is None or block.count == BLOCK_MAX:
             block = self._next = _Block()
@@ -95,7 +95,7 @@ class LedgerIds:
         return [int(path.rpartition("/ID-")[2]) for path in paths]
 
     async def _commit(self, nodes: list[Put]) -> list[Stat | None]:
-        """Again after a lost connection: numbers that nobody heard of are lost, and their nodes go with the session."""
+        """Commit, again after a lost connection: numbers in a lost answer are lost, and their nodes go with the session."""
         for _ in range(LOST_ANSWERS_MAX):
             try:
                 return await self._store.commit(nodes)

@@ -29,7 +29,7 @@ from metadata.store import (
 from ports.rng import Rng
 
 CREATE_ATTEMPTS_MAX = 100
-"""Ids in a row that may turn out to be taken: the generator lost count, somebody wrote ledgers by hand."""
+"""Ids in a row that may turn out to be taken: the generator lost count, or an operator wrote ledgers by hand."""
 UPDATE_ATTEMPTS_MAX = 100
 """Compare-and-set rounds of one update; each lost round is another client's progress."""
 
@@ -47,7 +47,7 @@ class RegisteredLedger:
 
 
 class LedgerRegistry:
-    """All ledgers of one metadata store. What the store cannot do is a LedgerError here.
+    """All ledgers of one metadata store. Failures of the store are LedgerErrors here.
 
     A store without a layout gets the first of `layouts`; one with another than these is refused: a caller that accepts more
     than the hierarchical one must ask `layout` for every path, or ledgers that are there are not found, and their entries are
@@ -123,7 +123,7 @@ class LedgerRegistry:
             raise LedgerError(f"no ledger could be made: {error}") from error
 
     async def _mine(self, ledger_id: int, metadata: LedgerMetadata, error: OutcomeUnknown) -> RegisteredLedger | None:
-        """Registered ledger if this client made it, known by the token that it drew; without a token nobody can tell."""
+        """Registered ledger if this client made it, known by the token that it drew; LedgerError without a token."""
         if metadata.creation_token is None:
             raise LedgerError(f"no ledger could be made: {error}") from error
         try:
@@ -144,8 +144,8 @@ class LedgerRegistry:
     async def update(
         self, ledger: RegisteredLedger, change: Callable[[LedgerMetadata], LedgerMetadata | None]
     ) -> RegisteredLedger:
-        """Compare-and-set: `change` says what to write (None: nothing) and is asked again when another client was faster, or
-        when nobody knows whether it was written: it must know its own work when it sees it."""
+        """Compare-and-set: `change` gives the metadata to write (None: nothing), and is asked again when another client was
+        faster, or when the outcome of the write is unknown: it must recognise its own change."""
         unavailable = 0
         for _ in range(UPDATE_ATTEMPTS_MAX):
             metadata = change(ledger.metadata)

@@ -1,8 +1,7 @@
 """NetworkConnection: the one connection of a kind to one bookie, made when it is needed and again after it was lost.
 
-Owns the making of it, within a time limit; after one that failed there is a pause in which everything fails at once, so that
-a bookie that is down is not called at each add. What is said on it is its `Link`'s part. Adds that wait for it are kept in
-order.
+Makes it within a time limit; after a failed attempt there is a pause in which all requests fail at once, so that a bookie that
+is down is not called at each add. Its `Link` speaks on it. Adds that wait for the connection are kept in order.
 """
 
 import asyncio
@@ -17,7 +16,7 @@ from wire.bookie.codes import BookieError
 
 L = TypeVar("L", bound=Link)
 LinkMaker = Callable[[str, SharedRoom, float, Callable[[], None]], L]
-"""Name of the bookie, room for what is read, seconds after which a request that is not answered ends it, who is told then."""
+"""Name of the bookie, room for bytes read, seconds after which an unanswered request ends the link, call at its end."""
 
 PAUSE_SECONDS = 0.1
 PAUSE_SECONDS_MAX = 2.0
@@ -127,7 +126,7 @@ class NetworkConnection(Generic[L]):
         return self._make_link(self._name, self._room, self._timeout, self._lost)
 
     def _take_queued(self) -> list[Add]:
-        """Those that somebody still waits for."""
+        """Queued adds whose futures are not done."""
         queued, self._queued = self._queued, []
         return [add for add in queued if not add.future.done()]
 

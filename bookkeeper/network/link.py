@@ -1,9 +1,9 @@
-"""Link: one connection to a bookie and what is under way on it, whatever the version of the protocol.
+"""Link: one connection to a bookie and its requests under way, whatever the version of the protocol.
 
-Owns the socket, the order of adds, what each request waits for, and the time-outs. How a request is written and an answer
-read, the versions know (`network_link2`, `network_link3`). A request that is not answered in time ends the connection:
-version 2 names no request, so that a late answer could pass for that of a later one. What was under way fails with AWAY.
-Bounds: ENTRIES_UNANSWERED_MAX of adds are sent, further ones wait; reads are their callers' to bound.
+Owns the socket, the order of adds, the answers that each request waits for, and the time-outs. The versions write requests and
+read answers (`link_version2`, `link_version3`). A request that is not answered in time ends the connection:
+version 2 names no request, so that a late answer could pass for that of a later one. Requests under way fail with AWAY.
+Bounds: ENTRIES_UNANSWERED_MAX of adds are sent, further ones wait; callers bound their reads.
 """
 
 import asyncio
@@ -29,11 +29,11 @@ FRAME_BYTES_MAX = 64 * 1024 * 1024
 TICK_SECONDS = 0.5
 LAST = -1
 AWAY = BookieCode.ETOOMANYREQUESTS
-"""Code for a bookie that cannot be asked now. Not EIO: a reader takes that for the bookie's word that it lost the entry."""
+"""Code for a bookie that cannot be asked now. Not EIO: a reader takes that as an answer that the bookie lost the entry."""
 
 
 class Add(NamedTuple):
-    """A run that somebody waits for to be stored; or a mix, where the version of the protocol has such."""
+    """A run to be stored, or a mix, where the version of the protocol has mixes; `future` tells the caller of the end."""
 
     run: EntryRun | EntryMix
     master_key: bytes
@@ -200,7 +200,7 @@ class Link(asyncio.BufferedProtocol):
         yield from (add.future for add in unsent)
         yield from (read.owner for read in reads)
 
-    # What a version knows
+    # Methods of each version
 
     async def read_last(self, ledger_id: int, fence_key: bytes | None) -> bytes | None:
         """The last entry, None when there is none; the ledger is fenced before, if there is a key. One for each ledger at a
@@ -211,7 +211,7 @@ class Link(asyncio.BufferedProtocol):
         raise NotImplementedError
 
     def _answers_to(self, mix: EntryMix) -> bytes:
-        """Good ones to all of it."""
+        """Good answers to the whole mix."""
         raise NotImplementedError
 
     def _read_frames(self, ledger_id: int, first_entry_id: int, count: int) -> bytes:
@@ -232,11 +232,11 @@ def last_entry_of(ledger_id: int, code: int, entry: bytes, name: str) -> bytes |
 
 
 def heard(future: "asyncio.Future[Any]") -> None:
-    """A failure is no news to a caller that was cancelled: asyncio must not report that nobody took it."""
+    """Mark a failure as read: a caller that was cancelled does not read it, and asyncio must not report that."""
     if not future.cancelled():
         future.exception()
 
 
 def known(code: int) -> BookieCode:
-    """A code that nobody knows says no more than that it failed."""
+    """The code; EIO for one that `BookieCode` lacks, which says no more than that the request failed."""
     return BookieCode(code) if code in BookieCode.__members__.values() else BookieCode.EIO

@@ -27,7 +27,7 @@ from wire.generated import bookie_protocol_pb2 as api
 from wire.run import WIRE_HEADER_BYTES, EntryRun
 
 ASKED_MAX = 10_000
-"""Most of them are long polls of those who follow open ledgers."""
+"""Most of them are long polls of readers that follow open ledgers."""
 
 
 class Version3Link(Link):

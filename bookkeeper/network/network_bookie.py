@@ -1,8 +1,8 @@
 """NetworkBookie: one bookie across a socket, as `bookkeeper.ports.BookieClient` and `bookkeeper.ports.ExtendedBookie`.
 
 Adds and reads go over a connection of the version that is chosen, 2 unless told otherwise: that one is spoken run by run, also
-to Apache's bookies. What only version 3 has goes over a connection of its own, which is made at its first use: a bookie keeps
-to one version for each connection (BookieProtoEncoding). Apache's client has none of that beside version 2. Bounds:
+to Apache's bookies. Requests of version 3 alone go over a connection of its own, made at its first use: a bookie keeps to one
+version for each connection (BookieProtoEncoding). Apache's client has no such requests beside version 2. Bounds:
 ADD_BYTES_MAX of adds under way, beyond which they are refused with ETOOMANYREQUESTS, and READS_MAX reads: further ones wait.
 """
 
@@ -106,7 +106,7 @@ class NetworkBookie:
         self._add_bytes -= size_bytes
 
     async def read(self, ledger_id: int, first_entry_id: int, count_max: int, bytes_max: int) -> EntryRun:
-        """See `BookieClient.read`. One read per entry is sent, all at once; what is beyond `bytes_max` is thrown away."""
+        """See `BookieClient.read`. One read per entry is sent, all at once; entries beyond `bytes_max` are thrown away."""
         entry_bytes = self._entry_bytes.get(ledger_id, FIRST_ENTRY_BYTES)
         count = max(1, min(count_max, bytes_max // max(1, entry_bytes), ENTRIES_PER_READ_MAX))
         losses = self._entries.losses
@@ -134,7 +134,7 @@ class NetworkBookie:
         return -1 if entry is None else int.from_bytes(entry[8:16], signed=True)
 
     async def _read_last(self, ledger_id: int, fence_key: bytes | None) -> bytes | None:
-        """One at a time for each ledger: the answer to a plain read must never pass for that of a fence."""
+        """Read one last entry at a time for each ledger: the answer to a plain read must never pass for that of a fence."""
         while ledger_id in self._last_reads:
             await asyncio.wait([self._last_reads[ledger_id]])
         turn = self._last_reads[ledger_id] = self._loop.create_future()

@@ -53,7 +53,7 @@ class NetworkBookies(Mapping[str, BookieClient]):
         self._followed = FollowedTree(store, AVAILABLE, self._refresh, "bookies")
 
     async def open(self) -> None:
-        """Read who is registered, and follow it. MetadataError."""
+        """Read the registered bookies, and follow their changes. MetadataError."""
         await self._followed.open()
 
     async def close(self) -> None:

@@ -41,7 +41,7 @@ class Awaited:
         return sum(max(0, min(high, end) - max(low, first)) for low, high in self._parts)
 
     def take(self, first: int, end: int) -> list[tuple[int, int]]:
-        """Those of [first, end) that were awaited, as (first, end); they are not any more."""
+        """Remove the awaited parts of [first, end), and return them as (first, end)."""
         taken, kept = [], []
         for low, high in self._parts:
             start, stop = max(low, first), min(high, end)
@@ -73,7 +73,7 @@ class PendingAdd(Generic[T]):
         return self.parts
 
     def is_next_of(self, first: int, count: int) -> bool:
-        """All of it is awaited, and answered by the first of these."""
+        """Whether all entries are awaited, and answered by the first of these."""
         return first == self.first and self.count <= count and self.parts is None
 
     def count_in(self, first: int, end: int) -> int:
@@ -109,7 +109,7 @@ class PendingAdds(Generic[T]):
         return sum(add.count_in(first, first + count) for add in adds) >= count
 
     def answered(self, ledger_id: int, first: int, count: int, code: int) -> list[PendingAdd[T]]:
-        """The adds that are done now, in order. An answer that nobody waits for is dropped, as Apache's client does."""
+        """The adds that are done now, in order. An answer that no add waits for is dropped, as by Apache's client."""
         adds = self._ledgers.get(ledger_id)
         if adds is None:
             return []
@@ -206,7 +206,7 @@ def _without(parts: Sequence[tuple[int, int]], taken: Sequence[tuple[int, int]])
 
 @dataclass(slots=True)
 class PendingRead(Generic[T]):
-    """Entries that were asked for, one read each, and what has come of them."""
+    """Entries that were asked for, one read each, and their answers so far."""
 
     ledger_id: int
     first_entry_id: int
@@ -217,7 +217,7 @@ class PendingRead(Generic[T]):
     codes: dict[int, int] = field(default_factory=dict)
 
     def read(self, run: EntryRun) -> list[EntryRun]:
-        """Take what was asked for; what is left of the run, which others have asked for."""
+        """Take the awaited entries; returns the rest of the run, which other reads have asked for."""
         left, at = list[EntryRun](), run.first_entry_id
         for start, stop in self.awaited.take(run.first_entry_id, run.last_entry_id + 1):
             self.runs[start] = run.entries(start, stop - start)

@@ -1,7 +1,7 @@
 """Begin of a connection to a bookie with TLS: START_TLS of version 3 in the clear, then the handshake.
 
-Owns that beginning; what is said inside is the links' part. Nothing else is ever said in the clear: a bookie
-that does not offer TLS is not spoken to.
+Owns that beginning; the links speak inside. Nothing else is ever sent in the clear: a bookie that does not offer TLS
+gets no request.
 """
 
 import asyncio

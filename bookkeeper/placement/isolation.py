@@ -2,8 +2,8 @@
 
 As Pulsar's IsolatedBookieEnsemblePlacementPolicy: the bookies of the primary groups; those of the secondary groups too when too
 few of the primary ones take entries; and then those that are in no group at all. Where no bookie is in any group, or the
-primary group is `*`, everybody is taken. A ledger may bring groups of its own (a namespace's bookie affinity group), in its
-custom metadata.
+primary group is `*`, every bookie may be taken. A ledger may bring groups of its own (a namespace's bookie affinity group), in
+its custom metadata.
 """
 
 import json
@@ -27,7 +27,7 @@ class MalformedIsolation(Exception):
 
 
 def groups_of_ledger(custom_metadata: Mapping[str, bytes]) -> IsolationGroups | None:
-    """Those that a ledger brings; None when it brings none. MalformedIsolation."""
+    """Groups that a ledger brings; None when it brings none. MalformedIsolation."""
     value = custom_metadata.get(CUSTOM_METADATA_KEY)
     if value is None:
         return None

@@ -2,7 +2,7 @@
 it changes.
 
 The value is JSON, `{"group": {"host:port": {"rack": "/region/rack", "hostname": "..."}}}` (Pulsar's
-BookieRackAffinityMapping). What cannot be read is said in the log, and what was known before stays.
+BookieRackAffinityMapping). A value that cannot be read is logged, and the places known before stay.
 """
 
 import json
@@ -51,7 +51,7 @@ def _normal(rack: Any) -> str:
 
 
 class RackData:
-    """`open` first, `close` last. Before it is open everybody is at the default place."""
+    """`open` first, `close` last. Before it is open every bookie is at the default place."""
 
     def __init__(self, store: MetadataStore, default: str = DEFAULT_RACK) -> None:
         self._store, self._default = store, default

@@ -1,7 +1,7 @@
 """Rack placement: bookies for a new ledger, and a replacement for one of them. Chance is an argument. Pure.
 
-A place is a path: `/rack`, or the largest domain first, as `/region/rack` or `/zone/upgrade-domain`. What is spread is each
-write quorum: so many consecutive bookies of an ensemble hold copies of the same entry (RackawareEnsemblePlacementPolicy,
+A place is a path: `/rack`, or the largest domain first, as `/region/rack` or `/zone/upgrade-domain`. Each write quorum is
+spread: so many consecutive bookies of an ensemble hold copies of the same entry (RackawareEnsemblePlacementPolicy,
 and its region- and zone-aware brothers, which look at the first name too).
 """
 
@@ -23,7 +23,7 @@ class Placement(Protocol):
         """`size` different bookies of these. LedgerError when there are not so many, or none that the policy allows."""
 
     def replacement(self, ensemble: Sequence[str], index: int, write_quorum: int, candidates: Sequence[str]) -> str | None:
-        """One of the candidates, none of which is in the ensemble, for the place at `index`; None for nobody."""
+        """One of the candidates, none of which is in the ensemble, for the place at `index`; None: none is fit."""
 
 
 Weight = Callable[[str], float]

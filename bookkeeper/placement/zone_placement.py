@@ -1,7 +1,7 @@
 """ZoneawarePlacement: copies in several zones, and within a zone in several upgrade domains. Pure.
 
 A place is `/zone/upgrade-domain`. As ZoneawareEnsemblePlacementPolicy with enforceStrictZoneawarePlacement: a bookie whose
-place nobody knows is not taken, each write quorum has at least `zones_min` zones, and copies that share a zone have more than
+place is unknown is not taken, each write quorum has at least `zones_min` zones, and copies that share a zone have more than
 one of its upgrade domains, so that neither a zone that is lost nor a domain that is upgraded takes all copies away.
 """
 

@@ -111,7 +111,7 @@ class OpenLedger:
         except (BookieError, DamagedEntry) as error:
             return error
 
-    # What one bookie knows
+    # Last add confirmed of one bookie
 
     async def _known_at(self, bookie: BookieClient) -> int:
         """-1 when it has nothing of the ledger."""
@@ -140,8 +140,8 @@ class OpenLedger:
     # Waiting
 
     async def _until_more_may_be(self, seconds: float) -> None:
-        """A bookie that has the next entry says that it is confirmed, or the time is over. What it says is looked at again:
-        its word has no digest."""
+        """Wait until a bookie with the next entry says that it is confirmed, or the time is over. The caller checks it again:
+        the answer has no digest."""
         quorum = Quorum(self._metadata.ensemble_size, self._metadata.write_quorum, self._metadata.ack_quorum)
         names = [self._metadata.segments[-1].bookies[index] for index in quorum.write_set(self.last_add_confirmed + 1)]
         bookies = [bookie for name in names if isinstance(bookie := self._bookies.get(name), ExtendedBookie)]
@@ -158,7 +158,7 @@ class OpenLedger:
         finally:
             for poll in polls:
                 poll.cancel()
-            # What one of these says from here on comes too late, an error too: refresh asks the bookies again.
+            # A later answer or error of these comes too late: refresh asks the bookies again.
             await asyncio.gather(*polls, return_exceptions=True)
         if not has_more:
             await asyncio.sleep(min(LOOK_AGAIN_SECONDS, seconds))

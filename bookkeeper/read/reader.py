@@ -1,7 +1,7 @@
-"""EntryReader: confirmed entries of a ledger from whichever replica has them sound. Whom to ask next is `ReplicaRead`'s word.
+"""EntryReader: confirmed entries of a ledger from a replica that has them sound. `ReplicaRead` chooses the next bookie.
 
-Every digest is checked here, because a bookie does not. What is read is known to be confirmed: no answer of any bookie makes it
-"no such entry"; it is there, or it is unreadable.
+Every digest is checked here, because a bookie does not. The entries are known to be confirmed: no answer of any bookie
+makes one "no such entry"; it is there, or it is unreadable.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """ReplicaRead: one read of one entry at several replicas, one after the other or, when one is slow, side by side. Pure.
 
 The first sound answer counts. The next replica is asked when one has failed, and also when an answer is late (a speculative
-read, as BookKeeper's); nobody is asked twice, so that a read ends.
+read, as BookKeeper's); no replica is asked twice, so that a read ends.
 """
 
 from collections.abc import Sequence
@@ -25,11 +25,11 @@ class ReplicaRead:
         self._asked: dict[int, None] = {}
         self.reasons: list[str] = []
         self.is_lost = True
-        """Everybody who was asked does not have it any more."""
+        """Each replica that failed has lost the entry."""
 
     @property
     def is_over(self) -> bool:
-        """Everybody has failed."""
+        """All replicas have failed."""
         return not self._left and not self._asked
 
     def start(self) -> Sequence[int]:

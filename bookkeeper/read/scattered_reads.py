@@ -1,7 +1,7 @@
 """Entries of many ledgers that lie far apart, read in one go from bookies that can (one in this process).
 
-Only what comes at once and is sound counts. Whatever else there is to do (another replica, a timeout, a ledger that has moved)
-is `EntryReader.read`'s part, for each entry that is missing here.
+Only sound entries that come at once count. `EntryReader.read` does the rest (another replica, a timeout, a ledger that has
+moved), for each entry that is missing here.
 """
 
 import asyncio

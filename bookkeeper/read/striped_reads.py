@@ -1,8 +1,8 @@
-"""StripedReads: entries of a ledger that are striped over more bookies than have each of them, as runs.
+"""StripedReads: runs of entries of a ledger that is striped over more bookies than hold each entry.
 
-No bookie has more than a write quorum of consecutive entries. Such a stripe is asked of the one bookie that has all of it, and
-those of a window side by side: one after the other a reader would wait for a bookie every few entries, and who asked a bookie
-for more would be sent what lies behind the gaps, to throw it away. Whom to ask when that bookie fails is not decided here.
+No bookie has more than a write quorum of consecutive entries. Such a stripe is asked of the one bookie that has all of it,
+and the stripes of a window side by side: one after the other a reader would wait for a bookie every few entries, and a request
+for more would bring the entries behind the gaps, to be thrown away. The caller chooses another bookie when that one fails.
 Bounds: a window is ENTRIES_MAX, and about as many bytes as are asked for, going by the entries read before.
 """
 
@@ -41,7 +41,7 @@ class StripedReads:
         return entry_id - entry_id % self._stripe + self._stripe
 
     async def _read_stripe(self, read: ReadStripe, start: int, end: int, bytes_max: int) -> list[EntryRun]:
-        """All of it: another bookie than the first may have a part. What comes before a failure counts."""
+        """The whole stripe: another bookie than the first may have a part. Runs read before a failure count."""
         runs: list[EntryRun] = []
         while start < end:
             try:

@@ -1,1 +1,1 @@
-"""Repair of replicated ledgers: who is lost, which ledgers lack copies because of it, and how they get them again."""
+"""Repair of replicated ledgers: finds lost bookies and the ledgers that lack copies, and copies their entries again."""

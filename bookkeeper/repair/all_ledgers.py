@@ -37,7 +37,7 @@ async def for_each_ledger(
     on_unreadable: Callable[[int, LedgerError], None],
     side_by_side_max: int,
 ) -> None:
-    """`work` for each that is there. One whose metadata makes no sense is told to `on_unreadable`.
+    """Do `work` for each ledger that is there. `on_unreadable` gets each whose metadata makes no sense.
 
     MetadataError, LedgerError when the metadata cannot be read, or whatever `work` raises: the first failure ends it.
     """

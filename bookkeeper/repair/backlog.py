@@ -1,6 +1,6 @@
-"""Backlog: which marked ledgers a replication worker holds, and what becomes of each when. Pure; the time is an argument.
+"""Backlog: marked ledgers that a replication worker holds, and the next action for each. Pure; the time is an argument.
 
-A ledger that could not be repaired keeps its lock for a while, so that nobody tries in vain: at first for
+A ledger that could not be repaired keeps its lock for a while, so that no worker tries in vain: at first for
 lockReleaseOfFailedLedgerGracePeriod / 32, twice as long each time, and at last for the whole of it. One whose writer lacks a
 bookie keeps it for openLedgerRereplicationGracePeriod, in which the writer may replace the bookie, and is closed then. As
 Apache's ReplicationWorker. Bound: HELD_MAX locks; a worker that holds as many takes no other ledger until one is due: without
@@ -95,5 +95,5 @@ class Backlog:
         assert all(count > 0 for count in self._failures.values())
 
     def on_session_lost(self) -> None:
-        """The locks went with the session: others have them now, or nobody."""
+        """The locks went with the session: other workers may have them now."""
         self._held.clear()

@@ -1,4 +1,4 @@
-"""RepairClient: what every repair needs of a cluster: its ledgers' metadata, its bookies, its marks, and who takes copies.
+"""RepairClient: the parts of a cluster that every repair needs: ledger metadata, bookies, marks, and candidates for copies.
 
 The composition only; `interpulse autorecovery`, a bookie with autorecovery in it, and the shell each make one.
 """

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(slots=True)
 class RepairCounters:
-    """They only grow. A field `auditor_...` or `replication_worker_...` is the counter of that name in capitals."""
+    """Counters that only grow. A field `auditor_...` or `replication_worker_...` is the counter of that name in capitals."""
 
     auditor_election_attempts: int = 0
     auditor_num_bookie_audits_delayed: int = 0

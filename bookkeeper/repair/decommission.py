@@ -36,10 +36,10 @@ async def decommission(
     *,
     stalled_seconds_max: float = STALLED_SECONDS_MAX,
 ) -> bool:
-    """Until no ledger names the bookie; then its cookie is deleted. Whether there was a cookie.
+    """Wait until no ledger names the bookie, then delete its cookie. Whether there was a cookie.
 
     `report` is told at the start, after each look, and at the end. RepairRefused when the bookie is up, or comes up, or when
-    nobody would do the copying (autorecovery is disabled, or runs nowhere); RepairError when ledgers cannot be read, or
+    no worker would do the copying (autorecovery is disabled, or runs nowhere); RepairError when ledgers cannot be read, or
     nothing has moved for `stalled_seconds_max`; MetadataError. It may be called again at any time, and goes on.
     """
     loop = asyncio.get_running_loop()
@@ -80,7 +80,7 @@ async def _check(client: RepairClient, bookie_id: str, *, is_copying: bool) -> N
 
 
 async def _naming(client: RepairClient, bookie_id: str) -> list[int]:
-    """All ledgers that name the bookie, ascending. RepairError when of one nobody can tell."""
+    """All ledgers that name the bookie, ascending. RepairError when the metadata of one cannot be read."""
     found: list[int] = []
     unreadable: dict[int, LedgerError] = {}
 

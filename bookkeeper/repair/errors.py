@@ -12,7 +12,7 @@ class RepairRefused(RepairError):
 
 
 class NotEnoughBookies(RepairError):
-    """There is nobody to take the copies."""
+    """No bookie can take the copies."""
 
 
 class IncompatibleUnderreplication(RepairError):

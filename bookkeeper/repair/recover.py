@@ -70,7 +70,7 @@ async def recover(
     """Take these bookies, up or down, out of all ledgers, or of the one with `ledger_id`.
 
     Open ledgers are fenced and closed first, unless `skips_open_ledgers`. The first ledger that cannot be repaired is raised
-    as RepairError, unless `skips_unrecoverable_ledgers`: then it is told in `failed`. NoSuchLedger for a `ledger_id` that is
+    as RepairError, unless `skips_unrecoverable_ledgers`: then it is in `failed`. NoSuchLedger for a `ledger_id` that is
     not there; MetadataError. It may be called again at any time.
     """
     repair = LedgerRepair(client, RepairCounters())

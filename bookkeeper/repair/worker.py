@@ -1,8 +1,8 @@
-"""ReplicationWorker: takes one marked ledger after the other, with its lock, and repairs it. Whose turn it is when it did not
-work out, `Backlog` knows.
+"""ReplicationWorker: takes one marked ledger after the other, with its lock, and repairs it. `Backlog` keeps those that could
+not be repaired.
 
-Several in a cluster, ours and Apache's, share the work by the locks. A failure of one ledger is logged and counted, and keeps
-the worker from no other. Bounds: one ledger at a time; LISTED_MAX ids are held of all that are marked.
+Several in a cluster, ours and Apache's, share the work by the locks. A failure of one ledger is logged and counted, and the
+worker goes on with the others. Bounds: one ledger at a time; LISTED_MAX ids are held of all that are marked.
 """
 
 import asyncio

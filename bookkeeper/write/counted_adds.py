@@ -1,9 +1,9 @@
-"""CountedAdds: what one ledger has under way, in order, within its bounds; and its parts, as long as nothing fails.
+"""CountedAdds: adds of one ledger under way, in order, within its bounds; and its parts, as long as nothing fails.
 
-Parts (`parts`) of a ledger without failures are counted: who has stored one is a bit in it, and it is confirmed when an ack
-quorum has it and all before it are. The quorum tracker sees none of them. With the first failure, and with the first
-run among them, the tracker is told of all that is pending and of who has it, so that it knows what it would have known; from
-there on it decides, until nothing is pending. Bounds: see `replicated_adds`.
+Parts (`parts`) of a ledger without failures are counted: each bookie that has stored one is a bit in it, and it is confirmed
+when an ack quorum has it and all before it are. The quorum tracker sees none of them. With the first failure, and with the
+first run among them, the tracker is told of all pending ones and of the bookies that have them, as if it had seen them all;
+from there on it decides, until nothing is pending. Bounds: see `replicated_adds`.
 """
 
 import asyncio
@@ -54,16 +54,16 @@ class CountedAdds(AddsRow):
         self._ack_quorum = quorum.ack_quorum
         self._has_whole_runs = not quorum.is_striped
         self._counts = self._has_whole_runs
-        """The tracker knows nothing of what is pending: all of it are parts, and none has failed anywhere."""
+        """The tracker knows no pending part: all pending adds are parts, and none has failed anywhere."""
         self._pending: deque[Part] | None = None
-        """All that is not confirmed; None where that is nothing."""
+        """Parts that are not confirmed; None where there are none."""
         self._outstanding_entries = self._outstanding_bytes = 0
         self._quorum_timeout = rules.quorum_timeout_seconds
         self._late_timer: asyncio.TimerHandle | None = None
         self._when_drained: list[asyncio.Future[None]] = []
 
     def take_part(self, part: Part, first_entry_id: int) -> bool:
-        """See `LedgerWriter.take_part`. Its bytes go to those whom `route` names: `together.send`."""
+        """See `LedgerWriter.take_part`. `together.send` sends its bytes to the bookies of `route`."""
         if self.route is None or not (self._counts or self._may_track()) or not self._has_room(part):
             return False
         assert first_entry_id == self._next_entry_id, f"entry {first_entry_id} of ledger {self._ledger_id} is out of turn"
@@ -188,7 +188,7 @@ class CountedAdds(AddsRow):
             if not each.done():
                 each.set_result(None)
 
-    # What `ReplicatedAdds` knows
+    # Methods of `ReplicatedAdds`
 
     def _may_track(self) -> bool:
         """No change is under way, and nothing waits that would be overtaken."""

@@ -1,4 +1,4 @@
-"""Ensemble changes: who takes the place of a bookie that failed, and how a ledger's metadata comes to say so.
+"""Ensemble changes: the replacement of a bookie that failed, and its record in the ledger's metadata.
 
 While a ledger is written, the new ensemble is in the metadata store before anything is sent to it, by compare-and-set on a
 ledger that is still open (LedgerHandle.handleBookieFailure; BookKeeper issue 1591): a recovery that began fences this
@@ -77,8 +77,8 @@ class WriterEnsembles(Replacements):
         self.ledger = ledger
 
     async def store(self, first_entry_id: int, ensemble: tuple[str, ...]) -> None:
-        """LedgerFenced when the ledger is not open any more; LedgerError, and the writer must stop: nobody knows what is
-        stored."""
+        """LedgerFenced when the ledger is not open any more; LedgerError, and the writer must stop: the stored ensemble
+        is unknown."""
         segment = Segment(first_entry_id, ensemble)
         known = self.ledger.metadata.segments[-1]
         self.ledger = await self._registry.update(self.ledger, lambda metadata: self._changed(metadata, known, segment))

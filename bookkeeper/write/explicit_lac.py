@@ -1,8 +1,8 @@
 """ExplicitLac: tells the bookies of an open ledger its last add confirmed, so that readers see the last entries of a writer
 that rests (BookKeeper's explicitLacInterval; otherwise an entry is known to be confirmed by a later one's header).
 
-A hint that nothing depends on: a bookie that cannot be told is told at the next turn. Bounds: one turn at a time, each ended by
-the time-out of the bookies' clients; a writer that rests, and one that was released, has no timer. Needs version 3 of the
+A hint that nothing depends on: a bookie that cannot be reached gets it at the next turn. Bounds: one turn at a time, each ended
+by the time-out of the bookies' clients; a writer that rests, and one that was released, has no timer. Needs version 3 of the
 protocol (`ExtendedBookie`); other bookies are not told.
 """
 
@@ -18,7 +18,7 @@ _log = logging.getLogger(__name__)
 
 
 class ExplicitLac:
-    """Explicit last add confirmed of one writer: `appended` with each append, `stop` at its end. The task ends when all is told
+    """Explicit last add confirmed of one writer: `appended` with each append, `stop` at its end. The task ends when all is sent
     or when `bookies` gives none."""
 
     def __init__(

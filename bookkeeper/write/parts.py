@@ -1,8 +1,8 @@
 """Part: one append in flight, from the producer that sent it to the journal and back. Some entries of a buffer that many share.
 
-One object an append, made once: it has the ids that its ledger gave it, who hears of its end, and what the ledger client has to
-know about it while bookies store it. The bytes are sealed in the shared buffer, so that thousands of small appends of many
-ledgers are one buffer, one hand-over to a bookie and one answer (`bookkeeper.write.together`).
+One object an append, made once: it has the ids that its ledger gave it, the owner that hears of its end, and the state that
+the ledger client keeps while bookies store it. The bytes are sealed in the shared buffer, so that thousands of small
+appends of many ledgers are one buffer, one hand-over to a bookie and one answer (`bookkeeper.write.together`).
 """
 
 import asyncio

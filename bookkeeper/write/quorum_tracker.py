@@ -1,4 +1,4 @@
-"""QuorumTracker: which entries of a ledger are confirmed, and whose bookie must be replaced. Pure; owns the counting, sends
+"""QuorumTracker: which entries of a ledger are confirmed, and which bookies must be replaced. Pure; owns the counting, sends
 nothing.
 
 An append becomes one or more pieces, each with the bookies that must store it. A piece is stored when the ack quorum has it,
@@ -10,8 +10,8 @@ Bookies are known by their seats: a number that is used once. A replacement at t
 answer of the bookie before it counts for nothing. From the moment a seat is to be replaced until the new ensemble is stored in
 the metadata nothing is confirmed; then the acks of all replaced seats are taken back from all pieces, and only then are pieces
 confirmed again (BookKeeper issues 1591, 3005, 4097: an entry acknowledged on bookies that the metadata does not name is lost).
-A failure that breaks the quorum where nobody can take the seat, or a refusal that no other bookie can heal (fenced, wrong key),
-ends the tracker.
+A failure that breaks the quorum where no bookie can take the seat, or a refusal that no other bookie can heal (fenced, wrong
+key), ends the tracker.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -62,7 +62,7 @@ class Send:
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """The ensemble is another: who sits at each replaced index now, and what they must be sent."""
+    """A changed ensemble: the new seat at each replaced index, and the pieces to send to these seats."""
 
     seats: Mapping[int, int]
     sends: Sequence[Send]
@@ -104,7 +104,7 @@ class QuorumTracker:
         self._next_seat = quorum.ensemble_size
         self._leaving: dict[int, BookieCode] = {}
         self._kept: dict[int, None] = {}
-        """Failed, and there was nobody else: their failures mean nothing until a quorum is broken, or `on_patience_ended`."""
+        """Failed seats without a replacement: their failures mean nothing until a quorum is broken, or `on_patience_ended`."""
         self._pieces: dict[int, _Piece] = {}
         self._head = 0
         self._next = 0
@@ -121,7 +121,7 @@ class QuorumTracker:
 
     @property
     def is_at_rest(self) -> bool:
-        """Nothing is pending, nobody is to be replaced, and nothing has failed for good."""
+        """No piece is pending, no bookie is to be replaced, and the tracker has not ended."""
         return not (self._pieces or self._leaving) and self.failure is None
 
     @property
@@ -188,7 +188,7 @@ class QuorumTracker:
         return Verdict.CHANGE
 
     def on_changed(self, replaced: Collection[int], kept: Collection[int] = ()) -> Changed:
-        """The metadata has others at the indexes of the `replaced` seats. For the `kept` ones there is nobody, see
+        """The metadata has other bookies at the indexes of the `replaced` seats. The `kept` seats have no replacement, see
         `on_kept`."""
         indexes = sorted(map(self._seats.index, replaced))
         taken_back = sum(1 << seat for seat in replaced)
@@ -216,7 +216,7 @@ class QuorumTracker:
         return Verdict.BORNE
 
     def on_patience_ended(self) -> None:
-        """Somebody may be there by now who can take the seats that were kept: the next failure asks for a change again."""
+        """A bookie may be there by now that can take the kept seats: the next failure asks for a change again."""
         self._kept.clear()
 
     def check_invariants(self) -> None:

@@ -1,15 +1,15 @@
-"""ReplicatedAdds: the driver of `ensemble.QuorumTracker`. Hands runs to the bookies of an ensemble and replaces those that
-fail.
+"""ReplicatedAdds: the driver of `quorum_tracker.QuorumTracker`. Hands runs to the bookies of an ensemble and replaces those
+that fail.
 
 A run goes to its bookies at once; its future completes when the tracker confirms its last entry, so that futures complete
 in the order of the entries however the bookies' answers come. The first failure that no replacement heals fails every
-pending and later append, in order. Whom to take, and where the new ensemble is stored before anything is sent to it, is the
-`Ensembles`' part. Bounds: so much is sent before it is confirmed (OUTSTANDING_...), what comes then waits, up to
-WAITING_RUNS_MAX, and then is refused. One change of the ensemble at a time, each with a time limit that the metadata store
-has; where there was nobody to take a place, nobody is looked for again for a while. A bookie that hangs is ended by its
-client's time-out, and an append that no quorum takes by `quorum_timeout_seconds`, if that is set.
+pending and later append, in order. `Ensembles` chooses the replacements, and stores the new ensemble before it gets adds.
+Bounds: OUTSTANDING_... limit the adds sent before they are confirmed; further ones wait, up to WAITING_RUNS_MAX, and then are
+refused. One change of the ensemble at a time, within the metadata store's time limit; where no bookie could take a place, the
+search rests for a while. A client's time-out ends requests to a bookie that hangs, and `quorum_timeout_seconds`, if it is set,
+an append that no quorum takes.
 
-What is under way, and the parts of a ledger that is well, are `CountedAdds`' part.
+`CountedAdds` owns the adds under way, and the parts of a ledger without failures.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ from wire.run import EntryRun
 WAITING_RUNS_MAX = 100_000
 LOOK_AGAIN_SECONDS = 1.0
 LOOK_AGAIN_SECONDS_MAX = 60.0
-"""After so long a place that nobody could take may have a change again; each time twice as long."""
+"""After so long a place that no bookie could take may have a change again; each time twice as long."""
 
 
 class Ensembles(Protocol):
@@ -40,7 +40,7 @@ class Ensembles(Protocol):
 
     def with_replacements(self, first_entry_id: int, ensemble: tuple[str, ...], failed: Sequence[int]) -> tuple[str, ...]:
         """Ensemble for the entries from `first_entry_id` on, with others at as many of the failed indexes as can be
-        had; the same one when there is nobody."""
+        had; the same one when there is none."""
 
     async def store(self, first_entry_id: int, ensemble: tuple[str, ...]) -> None:
         """Durably: the bookies of the entries from `first_entry_id` on. LedgerError, LedgerFenced: nothing may be sent to
@@ -96,7 +96,7 @@ class ReplicatedAdds(CountedAdds):
         self._clients = {seat: self._client(name) for seat, name in enumerate(ledger.ensemble)}
         self.route = self._new_route()
         self._waiting: deque[Part] | None = None
-        """Those of the pending ones that the tracker does not know yet."""
+        """Pending parts that the tracker does not know yet."""
         self._look_again_at, self._look_again_seconds = 0.0, LOOK_AGAIN_SECONDS
         self._changing: asyncio.Task[None] | None = None
         self._unheeded: BookieError | None = None
@@ -161,7 +161,7 @@ class ReplicatedAdds(CountedAdds):
             self._send(send, run)
 
     async def finish(self) -> None:
-        """Until nothing is pending and no change is under way; what comes after that is not listened to. Raises the failure."""
+        """Wait until nothing is pending and no change is under way; later answers are ignored. Raises the failure."""
         if self._pending:
             drained = self._loop.create_future()
             self._when_drained.append(drained)
@@ -174,7 +174,7 @@ class ReplicatedAdds(CountedAdds):
             raise self.failure
 
     def abandon(self) -> None:
-        """Abandon all adds: nobody waits any more."""
+        """Abandon all adds: their callers do not wait any more."""
         self._is_finished = True
         self._stop_timer()
         if self._changing is not None:
@@ -359,7 +359,7 @@ class ReplicatedAdds(CountedAdds):
 
 
 class AbsentBookie:
-    """A bookie that nobody knows where to find: everything fails. Satisfies `BookieClient`."""
+    """A bookie without a known address: all requests fail. Satisfies `BookieClient`."""
 
     def __init__(self, name: str) -> None:
         self._name = name

@@ -1,8 +1,8 @@
 """Together: the parts of many ledgers that one turn of the loop brought go to their bookies at once, and come back at once.
 
-One kernel seals them all, each bookie gets one mix of those that are for it and answers once, and the answer is one pass over
-them in the order in which they were given. What cannot go in a mix is added by itself: what a bookie has not heard of the
-ledger before, what has to be told apart when it answers, and a part that is alone.
+One kernel seals them all, each bookie gets one mix of its parts and answers once, and the answer is one pass over them in the
+order in which they were given. Parts that cannot go in a mix are added one by one: those of a ledger that is new to the bookie,
+those that need an answer each, and a part that is alone.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from wire.run import EntryMix
 
 
 class Due(Protocol):
-    """Somebody to whom a stored part has brought something."""
+    """A receiver of stored parts, called at the end of the turn."""
 
     def end_turn(self) -> None:
         """End the turn."""
@@ -100,7 +100,7 @@ def _hand_over(load: Load, whole: EntryMix, total: int) -> None:
 
 
 def _mixable(load: Load, share: Share, writable: Mapping[int, bytes]) -> Share:
-    """Without those that cannot be in a mix: they are added now, each by itself. No part of a ledger overtakes another."""
+    """The share without unmixable parts, which are added now, each by itself. No part of a ledger overtakes another."""
     key, find = load.master_key, writable.get
     new = {part.ledger_id for part in share.parts if find(part.ledger_id) != key}
     if not new:
@@ -142,7 +142,7 @@ def _answered(load: Load, answer: "asyncio.Future[None]") -> None:
 
 
 def _all_stored(parts: list[Part], seat: int, loop: asyncio.AbstractEventLoop) -> None:
-    """A kernel takes what is plain; what is not is told part by part."""
+    """A kernel takes plain parts; the others get their answers one by one."""
     due: list[Due] = []
     place, total, now = 0, len(parts), loop.time()
     while place < total:

@@ -1,5 +1,5 @@
-"""LedgerWriter: an open ledger that this process writes. Owns ids, length and the sealing; who has what is
-`ReplicatedAdds`' part.
+"""LedgerWriter: an open ledger that this process writes. Owns ids, length and the sealing;
+`ReplicatedAdds` knows which bookies have each entry.
 
 The first failure that no other bookie heals fails every pending and later append, in order, and leaves the metadata alone:
 recovery decides what was stored.
@@ -30,7 +30,7 @@ from wire.run import EntryBatch, EntryRun
 
 
 class BookieLedgerWriter(WriterRow):
-    """Satisfies `bookkeeper.ledgers.LedgerWriter`. `entries`: by whom they are read."""
+    """Satisfies `bookkeeper.ledgers.LedgerWriter`. `entries` reads them."""
 
     __slots__ = ("_ensembles", "_loop", "_on_closed", "_registry", "_seal", "entries")
 

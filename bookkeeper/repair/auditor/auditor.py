@@ -1,8 +1,8 @@
-"""Auditor: while this process is the elected one, it sees to it that ledgers that lack copies are marked.
+"""Auditor: marks ledgers that lack copies, while this process is the elected one.
 
-The driver of `LostBookies`: follows who is there, and marks the ledgers of those who are lost (`Marking`). Beside that it
-checks all copies each auditorPeriodicCheckInterval, counted in the cluster's metadata from the last check on, whoever made it.
-Nothing is marked while autorecovery is disabled; what was due then is done afterwards.
+The driver of `LostBookies`: follows the registered bookies, and marks the ledgers of lost ones (`Marking`). It also checks all
+copies each auditorPeriodicCheckInterval, counted in the cluster's metadata from the last check by any auditor.
+Nothing is marked while autorecovery is disabled; work that was due then is done afterwards.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """AuditorElection: takes part in the election of the auditor, together with Apache's, and audits while it has won.
 
-Owns this process's vote and the auditor's task. When the session is lost so is the vote, and somebody else may be the auditor
-already: ours ends at once, and it stands again with a new vote. Two auditors for a moment do no harm: marks are merged.
+Owns this process's vote and the auditor's task. A lost session ends the vote, and another process may be the auditor already:
+ours ends at once, and AuditorElection stands again with a new vote. Two auditors for a moment do no harm: marks are merged.
 
 The lowest number among the ephemeral sequential nodes `auditorelection/V_<number>` is the auditor's (ZkLedgerAuditorManager);
 a node's value names its candidate.
@@ -57,9 +57,9 @@ class AuditorElection:
     def __init__(self, client: RepairClient, sessions: Sessions, counters: RepairCounters) -> None:
         self._client, self._sessions, self._counters = client, sessions, counters
         self._vote: str | None = None
-        """The name of its node."""
+        """The name of the vote's node."""
         self._vote_may_be_there = False
-        """The answer was lost when it was made, and nobody knows its name."""
+        """The answer to its making was lost, and with it the node's name."""
         self._changed = asyncio.Event()
         self._has_session = True
         self._auditing: asyncio.Task[None] | None = None
@@ -142,7 +142,7 @@ class AuditorElection:
         self._vote = stat.path.rpartition("/")[2]
 
     async def _delete_strays(self) -> None:
-        """Votes of ours whose name nobody told us: one of them would be elected, and audit nothing."""
+        """Delete our votes whose names were lost: one of them would be elected, and audit nothing."""
         store, own = self._client.store, encode_vote(self._client.owner)
         for name in await store.children(AUDITOR_ELECTION):
             found = await store.get(f"{AUDITOR_ELECTION}/{name}")

@@ -1,8 +1,8 @@
-"""LostBookies: when a bookie that is not there any more counts as lost, so that its ledgers are marked. Pure.
+"""LostBookies: when an absent bookie counts as lost, so that its ledgers are marked. Pure.
 
-One lost bookie may take lostBookieRecoveryDelay to come back (a restart, a new machine), with two or more nobody waits: another
-loss may be that of the last copy. As Apache's Auditor. Other than there, the delay holds for an auditor that has just been
-elected, too: in a rolling restart it is the auditor's own bookie that is away at that moment.
+One lost bookie may take lostBookieRecoveryDelay to come back (a restart, a new machine); with two or more the auditor does not
+wait: another loss may be that of the last copy. As Apache's Auditor. Unlike there, the delay also holds for an auditor that has
+just been elected: in a rolling restart it is the auditor's own bookie that is away at that moment.
 """
 
 from collections.abc import Collection
@@ -44,7 +44,7 @@ class LostBookies:
             self.delayed_count += 1
 
     def on_delay(self, delay_seconds: float, now: float) -> None:
-        """The delay was set. To what it was already, or to nothing: an audit is wanted now (that is how tools ask for one)."""
+        """The delay was set. Set to the same value or to 0, it asks for an audit now (that is how tools ask for one)."""
         if delay_seconds in (self.delay_seconds, 0.0):
             self.is_wanted = True
         elif self.due_at is not None and self.due_at > now:

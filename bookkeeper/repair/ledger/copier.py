@@ -28,8 +28,8 @@ SPECULATIVE_SECONDS = 2.0
 
 
 class ByteRate:
-    """`bytes_per_second` not above 0: no limit. What was copied at once is paid for by waiting after it; time in which nothing
-    was copied is not saved up."""
+    """`bytes_per_second` not above 0: no limit. A copier waits after each copy for the bytes in it; time in which nothing was
+    copied is not saved up."""
 
     def __init__(self, bytes_per_second: int) -> None:
         self._rate = bytes_per_second

@@ -44,7 +44,7 @@ def fragments_of(metadata: LedgerMetadata) -> list[Fragment]:
 
 
 def open_ensemble(metadata: LedgerMetadata) -> tuple[str, ...]:
-    """The bookies of the segment whose end nobody knows; none for a closed ledger."""
+    """The bookies of the segment whose end is not known; none for a closed ledger."""
     return () if metadata.state == LedgerState.CLOSED or not metadata.segments else metadata.segments[-1].bookies
 
 

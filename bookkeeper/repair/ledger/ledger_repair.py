@@ -1,8 +1,8 @@
-"""LedgerRepair: one ledger gets the copies that it lacks. The driver of `plan`: looks, copies, and writes down who has what.
+"""LedgerRepair: one ledger gets the copies that it lacks. The driver of `plan`: looks, copies, and stores the new bookies.
 
 Every step can be cut off and begun again: copies are made before the metadata names their bookie, and the metadata is changed
-by compare-and-set on the very segment that was copied. Two who repair one ledger at a time do no harm; the locks only save
-their work.
+by compare-and-set on the very segment that was copied. Two repairs of one ledger at a time do no harm; the locks only save
+work.
 """
 
 import asyncio
@@ -73,7 +73,7 @@ class LedgerRepair:
     async def repair(self, ledger_id: int, leaving: Collection[str] = (), *, closes: bool = False) -> RepairOutcome:
         """`closes`: an open ledger whose last segment names a lost bookie is fenced and closed; its writer is stopped.
 
-        MetadataError; what bookies cannot do is told in the outcome.
+        MetadataError; the outcome names failures of bookies.
         """
         reasons: list[str] = []
         is_changed = False
@@ -136,9 +136,9 @@ class LedgerRepair:
         return ledger
 
     async def _targets(self, ledger: RegisteredLedger, plan: FragmentPlan, refused: Collection[str]) -> dict[int, str]:
-        """Target bookies by index. NotEnoughBookies when there is nobody for any of them.
+        """Target bookies by index. NotEnoughBookies when there is no target for any copy.
 
-        A bookie that is there and only lacks entries is given them itself where nobody else can take them.
+        A present bookie that only lacks entries is given them itself where no other bookie can take them.
         """
         writable = (await registered_bookies(self._client.store)).writable
         ensemble = list(plan.fragment.bookies)

@@ -12,7 +12,7 @@ from bookkeeper.repair.ledger.fragments import Fragment, fragments_of, open_ense
 
 
 class LedgerChanged(Exception):
-    """Another client has changed the segment while it was copied: what was found out before counts no more."""
+    """Another client has changed the segment while it was copied: earlier findings count no more."""
 
 
 class Lack(Enum):
@@ -88,7 +88,7 @@ def plan_repair(metadata: LedgerMetadata, present: Collection[str], findings: Fi
 
 
 def with_bookies(metadata: LedgerMetadata, fragment: Fragment, new: Mapping[int, str]) -> LedgerMetadata | None:
-    """The metadata with other bookies at these indexes of the fragment; None: that is what it says.
+    """The metadata with other bookies at these indexes of the fragment; None: it has them already.
 
     LedgerChanged when the segment is another than the one that was copied, or has one of them elsewhere already.
     """

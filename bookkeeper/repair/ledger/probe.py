@@ -1,4 +1,4 @@
-"""Probe: asks bookies whether they have their copies. What an answer means is `plan`'s part.
+"""Probe: asks bookies whether they have their copies. `plan` interprets the answers.
 
 Bounds: PROBES_MAX reads at once, each with a time limit.
 """

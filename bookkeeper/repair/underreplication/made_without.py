@@ -42,7 +42,7 @@ class AwayBookies:
         return sorted({*await self._store.children(COOKIES)} - {*registered})
 
     async def mark(self, ledger: RegisteredLedger) -> None:
-        """Mark a ledger that nobody writes any more. A failure is logged: the ledger is sound without the mark."""
+        """Mark a ledger that has no writer any more. A failure is logged: the ledger is sound without the mark."""
         names = made_without(ledger.metadata.custom_metadata)
         last = ledger.metadata.segments[-1]
         if not names or (ledger.metadata.last_entry_id < 0 and last.first_entry_id == 0):

@@ -1,6 +1,6 @@
 """UnderreplicationStore: the under-replication tree in the metadata store, shared with Apache's auditors and workers.
 
-Which ledgers lack copies (`mark_missing`, `ledger_ids`), who repairs one (an ephemeral lock), whether anybody may
+Ledgers that lack copies (`mark_missing`, `ledger_ids`), the lock of each repair (ephemeral), whether repairs are allowed
 (`disable`), and how long a lost bookie may take to come back. As BookKeeper's ZkLedgerUnderreplicationManager, but for one
 thing: a mark that is there already is written again. A worker deletes the mark at the version that it read, and so never one
 that was made after it had looked; Apache's leaves the node as it is, and such a mark can be lost.
@@ -49,7 +49,7 @@ WRITE_ATTEMPTS_MAX = 100
 
 
 class UnderreplicationStore:
-    """`owner` is what the locks say about who has them. `initialise` first. Everything may raise MetadataError."""
+    """`owner` is the name that this process's locks hold. `initialise` first. Every call may raise MetadataError."""
 
     def __init__(self, store: MetadataStore, clock: Clock, owner: str, *, keeps_time: bool = True) -> None:
         self._store, self._clock, self._owner, self._keeps_time = store, clock, owner, keeps_time
@@ -74,7 +74,7 @@ class UnderreplicationStore:
     # Marks
 
     async def mark_missing(self, ledger_id: int, replicas: Collection[str]) -> None:
-        """These bookies lack entries of the ledger, or are lost. One that is marked keeps its time, and the others."""
+        """These bookies lack entries of the ledger, or are lost. A marked ledger keeps its time, and other bookies."""
         path = ledger_path(ledger_id)
         now_ms = self._clock.now_ms() if self._keeps_time else None
         for _ in range(WRITE_ATTEMPTS_MAX):
@@ -112,12 +112,12 @@ class UnderreplicationStore:
     # Locks
 
     async def locked_ids(self) -> frozenset[int]:
-        """Ledgers that somebody repairs."""
+        """Ledgers with a repair lock."""
         ids = (ledger_id_of(name) for name in await self._store.children(LOCKS))
         return frozenset(ledger_id for ledger_id in ids if ledger_id is not None)
 
     async def lock_owner(self, ledger_id: int) -> str | None:
-        """Owner of the ledger's lock; None: nobody repairs it."""
+        """Owner of the ledger's lock; None: it has no lock."""
         found = await self._store.get(lock_path(ledger_id))
         if found is None:
             return None
@@ -149,11 +149,11 @@ class UnderreplicationStore:
         return HeldLedger(ledger_id, _readable(found.value).missing_replicas, found.stat.version)
 
     async def release(self, ledger_id: int) -> None:
-        """The lock goes; the mark stays, and anybody may try."""
+        """Release the lock; the mark stays, and any worker may try."""
         await self._delete(lock_path(ledger_id))
 
     async def release_own(self, ledger_id: int) -> None:
-        """The same of a lock that another may have by now: his stays."""
+        """Release a lock that another worker may have by now, unless it has."""
         if await self.lock_owner(ledger_id) == self._owner:
             await self.release(ledger_id)
 
@@ -196,7 +196,7 @@ class UnderreplicationStore:
         await self._delete(DISABLED)
 
     async def lost_bookie_recovery_delay(self) -> int | None:
-        """Seconds; None: nobody has said."""
+        """Seconds; None: not set."""
         found = await self._store.get(LOST_BOOKIE_RECOVERY_DELAY)
         if found is None:
             return None
@@ -206,7 +206,7 @@ class UnderreplicationStore:
             raise RepairError(f"{LOST_BOOKIE_RECOVERY_DELAY} is {found.value[:40]!r}: expected seconds as a number") from None
 
     async def initialise_lost_bookie_recovery_delay(self, seconds: int) -> None:
-        """Only where nobody has said."""
+        """Set the delay unless it is set."""
         try:
             await self._store.put(LOST_BOOKIE_RECOVERY_DELAY, b"%d" % seconds, MUST_NOT_EXIST)
         except BadVersion:
@@ -241,7 +241,7 @@ class UnderreplicationStore:
 
 
 def _readable(value: bytes) -> UnderreplicatedLedger:
-    """A mark is a mark whatever it says: who misses what is found out at the bookies."""
+    """A mark counts whatever its value: the bookies are asked which copies they lack."""
     try:
         return decode_ledger(value)
     except MalformedUnderreplication:
