@@ -1,7 +1,7 @@
 """Bookie: one storage node, as `bookkeeper.ports.BookieClient` describes it and as the composition root starts and stops it.
 
 An add: key and fence are checked, the run goes into the memtable, then into the journal; its future is done after the
-journal's fsync. What a fence or a read finds is therefore never less than what was acknowledged.
+journal's fsync. A fence or a read therefore finds every acknowledged entry.
 Bounds: two memtables (dbStorage_writeCacheMaxSizeMb); when both are full, adds wait for a flush, in order, up to as many bytes
 again, and beyond that are refused with ETOOMANYREQUESTS. Reads of entry logs wait for one of maxReadsInProgressLimit.
 A disk that is full or fails makes the bookie read-only: adds get EREADONLY, reads go on.
@@ -99,7 +99,7 @@ class Bookie:
     # Life
 
     async def start(self) -> None:
-        """Check whose the directories are, load what is stored, replay the journal. BookieStartError: it must not run."""
+        """Check the owner of the directories, load stored ledgers, replay the journal. BookieStartError: it must not run."""
         self.needs_limbo = await find_loss(self._disk, self._settings, was_known=self._was_known)
         where = (self._settings.journal_directory, self._settings.ledger_directory, CHECKPOINT)
         cookie, new = await claim_directories(self._disk, *where, self._instance_id, self._rng, self._stripe)
@@ -151,7 +151,7 @@ class Bookie:
         return settings
 
     async def stop(self) -> None:
-        """Journal what was admitted, flush it, close. A start after this replays nothing. Stopping twice is fine."""
+        """Journal the admitted adds, flush them, close. A start after this replays nothing. Stopping twice is fine."""
         if STOPPED in self._read_only:
             return
         self._read_only[STOPPED] = "stopped"
@@ -193,7 +193,7 @@ class Bookie:
 
     @property
     def writable_ledgers(self) -> Mapping[int, bytes]:
-        """Those that a mix of adds may be of, with their master keys; none while adds are refused. Good for this turn only."""
+        """Ledgers that a mix of adds may name, with their master keys; none while adds are refused. Good for this turn."""
         return self._admission.writable_ledgers
 
     def add_mix(self, mix: EntryMix, master_key: bytes) -> "asyncio.Future[None]":
@@ -302,7 +302,7 @@ class Bookie:
         await self.add(run, self._known(run.ledger_id).master_key, recovery=True)
 
     async def flush(self) -> None:
-        """Move what the memtables hold to the entry logs. OSError."""
+        """Move the entries of the memtables to the entry logs. OSError."""
         await self._flusher.flush()
 
     def limbo_ids(self) -> list[int]:

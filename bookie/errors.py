@@ -1,4 +1,4 @@
-"""Why a bookie does not start, or does not know. What a client gets is `wire.bookie.codes.BookieError`."""
+"""Errors that keep a bookie from its start. Clients get `wire.bookie.codes.BookieError`."""
 
 
 class BookieStartError(Exception):
@@ -10,7 +10,7 @@ class JournalDamaged(BookieStartError):
 
 
 class StorageDamaged(BookieStartError):
-    """A file that names what is stored cannot be read."""
+    """A file that names stored ledgers or entry logs cannot be read."""
 
 
 class WrongDirectory(BookieStartError):

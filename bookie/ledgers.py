@@ -82,7 +82,7 @@ class Ledgers:
         return [state.ledger_id for state in self.all() if state.limbo and not state.is_deleted]
 
     def load(self, states: Iterable[LedgerState]) -> None:
-        """Take what was stored; nothing of it counts as changed."""
+        """Take the stored states; none of them counts as changed."""
         for state in states:
             self._states[state.ledger_id] = state
             self._writable_changed(state)

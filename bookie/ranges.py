@@ -38,7 +38,7 @@ class Ranges(Generic[P]):
 
     def __init__(self) -> None:
         self.has_replaced = False
-        """A part has taken the place of what an older one had: cutting it out would not bring that back."""
+        """A part has taken the place of older entries: cutting it out would not bring them back."""
         self._firsts: list[int] = []
         self._parts: list[P] = []
 
@@ -97,7 +97,7 @@ class Ranges(Generic[P]):
     def cut(self, first: int, last: int) -> bool:
         """Take these entries out, all of which are here. False: they are not, or had taken the place of older ones.
 
-        Whoever iterates over the parts meanwhile goes on with the old ones.
+        An iteration that began before goes on with the old parts.
         """
         low, high = bisect_left(self._firsts, first), bisect_right(self._firsts, last)
         if low and self._parts[low - 1].last_entry_id >= first:
@@ -153,7 +153,7 @@ class LedgerRanges(Generic[P]):
         return bool(self._ledgers)
 
     def ascending(self) -> Iterator[tuple[int, Iterator[P]]]:
-        """The parts of each ledger, by ledger id. What is forgotten meanwhile is left out."""
+        """The parts of each ledger, by ledger id. Ledgers forgotten meanwhile are left out."""
         for ledger_id in sorted(self._ledgers):
             ranges = self._ledgers.get(ledger_id)
             if ranges is not None:
@@ -178,7 +178,7 @@ def _common(part: Part, first: int, last: int) -> tuple[int, int]:
 
 
 def joined_ranges(ranges: Iterable[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Those that overlap or meet as one; ascending."""
+    """The ranges, those that overlap or meet as one; ascending."""
     joined: list[tuple[int, int]] = []
     for first, last in sorted(ranges):
         if joined and first <= joined[-1][1] + 1:

@@ -9,7 +9,7 @@
 | journal_alignment_size | journalAlignmentSize | 4096 (512): whole pages are written, so a recycled one is not read first |
 | journal_max_backups | journalMaxBackups | 1 (5): files kept beyond need; here they are the spares to recycle |
 | journal_max_group_wait_msec | journalMaxGroupWaitMSec | 1, as Pulsar sets it; only under load (journal/group_commit.py) |
-| journal_flush_when_queue_empty | journalFlushWhenQueueEmpty | true (false): who publishes alone waits for nobody |
+| journal_flush_when_queue_empty | journalFlushWhenQueueEmpty | true (false): a lone publisher waits for no other |
 | journal_buffered_writes_threshold | journalBufferedWritesThreshold | |
 | journal_io_uring | none: our own journalIoUring | without a thread, where Linux can (docs/adr/0035) |
 | journal_sync_data | journalSyncData | false is refused by a log line: an add is acknowledged after fsync, always |

@@ -1,4 +1,4 @@
-"""Sizes: what a bookie has and has written, for metrics. Pure."""
+"""Sizes: sizes of stored and written data of a bookie, for metrics. Pure."""
 
 from typing import NamedTuple
 

@@ -42,7 +42,7 @@ class JournalRecord:
 
 @dataclass(frozen=True, slots=True)
 class Block:
-    """A block of an entry log that is what it says."""
+    """A sound block of an entry log."""
 
     offset: int
     size_bytes: int

@@ -1,6 +1,6 @@
 """Admission: which adds are taken, which wait for a memtable, which are refused. Every add goes through here, in order.
 
-What is taken is in the memtable and on its way to the journal when this returns. Bound: `WaitingAdds`.
+An add that is taken is in the memtable and on its way to the journal when `add` or `add_mix` returns. Bound: `WaitingAdds`.
 """
 
 import asyncio

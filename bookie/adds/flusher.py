@@ -22,7 +22,7 @@ RETRY_SECONDS_MIN, RETRY_SECONDS_MAX = 1.0, 30.0
 PAUSE_SECONDS = 0.002
 """A message needs several turns of the loop from its publish to its receipt: a slice in each of them would be its latency."""
 FULL_RETRY_SECONDS_MAX = 2.0
-"""On a full disk: it costs little to ask, and whoever waits for room does not want to wait longer."""
+"""On a full disk: a retry costs little, and adds that wait for room shall not wait longer."""
 log = logging.getLogger("bookie.adds.flusher")
 
 
@@ -78,9 +78,9 @@ class Flusher:
         return not full
 
     def forget_lost(self, records: Sequence[Record]) -> bool:
-        """Take what the journal has lost, and nobody was told of, out of the tables; whether some of it had to stay.
+        """Take records that the journal lost, and that no client was told of, out of the tables; whether some had to stay.
 
-        The newest copy of an entry is looked for first: an older one, which may be durable, is what is found afterwards.
+        The newest copy of an entry is looked for first: an older one, which may be durable, is found afterwards.
         """
         has_some = False
         for record in reversed(records):

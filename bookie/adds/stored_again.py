@@ -1,8 +1,8 @@
-"""StoredAgain: whether what a recovery adds is here already, so that a bookie without room can say that it is stored.
+"""StoredAgain: whether entries that a recovery adds are here already, so that a bookie without room can acknowledge them.
 
-A recovery reads the last entries of a ledger and adds them again. On most of its bookies nothing new comes of that, and no room
-is needed: a topic whose bookie is full can be opened all the same. Compared is what comes after the header, in which a recovery
-writes a later last add confirmed.
+A recovery reads the last entries of a ledger and adds them again. Most of its bookies have them all, and need no
+room: a topic whose bookie is full can be opened all the same. The bytes after the header are compared: a recovery writes a
+later last add confirmed into the header.
 """
 
 import asyncio
@@ -55,7 +55,7 @@ class StoredAgain:
         return True
 
     async def _is_durable(self, run: EntryRun) -> bool:
-        """Entries in entry logs are stored; those in a memtable are, once the journal has written what it was given before."""
+        """Entries in entry logs are stored; those in a memtable are, once the journal has written its earlier records."""
         if all(table.last_entry_id(run.ledger_id) < run.first_entry_id for table in self._flusher.tables):
             return True
         if not self._journal.has_lost:

@@ -68,6 +68,6 @@ def fitted(settings: BookieSettings, journal_disk_bytes: int, ledger_disk_bytes:
 
 
 def _high_priority_bytes(settings: BookieSettings, above_threshold: int) -> int:
-    """A bookie that is full has what is above the threshold, so that recoveries get half of it, if nobody says otherwise."""
+    """Bytes to keep free from recoveries: as set, else at most half of those above the threshold: recoveries get the rest."""
     given = settings.min_usable_size_for_high_priority_writes
     return min(settings.high_priority_bytes_min, above_threshold // 2) if given is None else given

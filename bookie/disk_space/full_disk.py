@@ -1,4 +1,4 @@
-"""FullDisk: what a bookie does when its disks were looked at: begin again, keep room back. `Health` says what is refused."""
+"""FullDisk: actions of a bookie after a look at its disks: begin again, keep room. `Health` says which adds are refused."""
 
 from bookie.disk_space.health import JOURNAL, Health
 from bookie.journal.journal import Journal

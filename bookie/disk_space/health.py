@@ -1,10 +1,10 @@
 """Health: why the bookie refuses adds, if it does, and how much room its disks have.
 
 Owns the reasons, each under its kind, and the look at the disks: every diskCheckInterval, and every second while one is nearly
-full or has no room. What the memtables hold counts as used, and what is added between two looks is counted: a disk is filled
-faster than it is looked at. While a disk is full, and for no other reason, a recovery may still add as long as
+full or has no room. Bytes in the memtables count as used, and so do those added between two looks: a disk fills faster than the
+bookie looks at it. While a disk is full, and for no other reason, a recovery may still add as long as
 minUsableSizeForHighPriorityWrites is free: a ledger must be closable (BookieImpl).
-A broker in the same process stops publishers somewhat earlier (`publish_refusal`): what is left is for cursors and the like.
+A broker in the same process stops publishers somewhat earlier (`publish_refusal`): the rest is for cursors and the like.
 """
 
 import asyncio
@@ -39,7 +39,7 @@ class Health:
         on_read_only: Callable[[], None],
         pending_bytes: Callable[[], int],
     ) -> None:
-        """`pending_bytes`: of what was added and is in no entry log yet."""
+        """`pending_bytes`: of added entries that are in no entry log yet."""
         self._disk = disk
         self.settings = settings
         self._paths = paths

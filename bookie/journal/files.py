@@ -1,4 +1,4 @@
-"""Journal files: their names, preparing the next one ahead, recycling those that nobody needs any more.
+"""Journal files: their names, preparing the next one ahead, recycling those that are no longer needed.
 
 A file that is passed by the checkpoint mark is renamed to the next id and overwritten: its blocks are allocated, so a write
 into it changes no metadata and its fsync is one write. At most journalMaxBackups of them are kept, the rest are removed.
@@ -70,7 +70,7 @@ class JournalFiles:
         return min(self._live, default=0)
 
     def prepare_next(self) -> None:
-        """Begin to prepare the next file, unless that is under way or done. One that failed is tried again, after a while."""
+        """Begin to prepare the next file, unless that is under way or done. A failure is tried again, after a while."""
         if self._preparation is not None and self._preparation.done() and self._preparation.exception() is not None:
             self._failed(self._preparation.exception())
             self._preparation = None
@@ -81,7 +81,7 @@ class JournalFiles:
         return self._loop.create_task(self._prepare(), name="journal-preparation")
 
     def _failed(self, error: BaseException | None) -> None:
-        """Told once, until one succeeds."""
+        """Log the failure once, until a preparation succeeds."""
         self._prepares_at = self._loop.time() + RETRY_SECONDS
         if not self._has_failed:
             remedy = f"make room on the disk of {self._directory}"

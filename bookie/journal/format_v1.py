@@ -2,8 +2,8 @@
 
 A file is a header block and then frames; each begins on a multiple of the alignment and is padded to one. One frame is one
 write with its fsync, and the next is written only after it: so a frame that cannot be read is the torn end of the journal,
-unless a later one of the same file exists. Frames carry the key of their file (`file_key`), which nobody outside the bookie
-can guess: neither what a recycled file held before nor what a client wrote into a payload passes for a frame.
+unless a later one of the same file exists. Frames carry the key of their file (`file_key`), which clients cannot guess:
+neither the earlier bytes of a recycled file nor the bytes of a client's payload pass for a frame.
 
 A frame is header | table | data | padding. The table has a record for each run, mix, master key or fence; the data are the
 sealed entries of runs and mixes in the same order. Both are covered by `body_crc`, the header by its own CRC32C.

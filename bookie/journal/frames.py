@@ -58,7 +58,7 @@ class Frames:
         self._allocated = file.size()
 
     def write(self, records: Sequence[Record], sequence: int) -> "asyncio.Future[None]":
-        """Done when the frame is on disk; OSError, NoRoomForFrame."""
+        """Write a frame; the future is done when the frame is on disk. OSError, NoRoomForFrame."""
         buffers, size = form.encode_frame(records, self._key, sequence, self._alignment)
         end = self.end + size
         if self._file is not None and self.end and end <= self._allocated and end <= self._file_bytes_max:

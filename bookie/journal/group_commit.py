@@ -1,9 +1,9 @@
-"""Group commit: what is written together, and when. Pure.
+"""Group commit: which records are written together, and when. Pure.
 
-One write is in flight at a time. A journal at rest writes at once what comes, so that a lone publisher waits for nothing.
-What comes while a write is in flight gathers; if anything has gathered when it ends, the journal is under load, and waits until
-`group_bytes` or the age `wait_seconds` is reached (journalBufferedWritesThreshold, journalMaxGroupWaitMSec) before it writes
-again: a wait of a millisecond, in which ten adds share a write and its fsync instead of paying one each.
+One write is in flight at a time. A journal at rest writes each record at once, so that a lone publisher waits for nothing.
+Records that come while a write is in flight gather; if any has gathered when it ends, the journal is under load, and waits
+until `group_bytes` or the age `wait_seconds` is reached (journalBufferedWritesThreshold, journalMaxGroupWaitMSec) before the
+next write: a wait of a millisecond, in which ten adds share a write and its fsync instead of paying one each.
 BookKeeper's journal waits also at rest, unless journalFlushWhenQueueEmpty is set; here that is so from the start, and `false`
 makes this one wait as well: fewer writes, and a lone add takes up to journalMaxGroupWaitMSec longer.
 """

@@ -1,11 +1,11 @@
-"""Journal: the driver that makes records durable. Owns the order and who waits for what; what is written together
-`GroupCommit` decides, where it goes is `Frames`' part.
+"""Journal: the driver that makes records durable. Owns the order and the futures of waiting records. `GroupCommit`
+decides which records are written together, `Frames` where they go.
 
 A future given to `append` is done after the fsync of the frame that holds its record; futures complete in the order of the
-calls. What is appended in one turn of the loop is looked at together, at its end; the end of a write is told by the disk's
-promise, in the turn in which it is known: neither takes a task. After an I/O error all that waits fails with EREADONLY, and so
-does everything until `revive`; `on_failed` is told what was lost, so that no memtable need keep it.
-What waits is bounded by the caller: each run is in a memtable too.
+calls. Records appended in one turn of the loop are looked at together, at its end; the disk's promise tells the end of a
+write, in the turn in which it is known: neither takes a task. After an I/O error all waiting records fail with EREADONLY, and
+so does each append until `revive`; `on_failed` gets the lost records, so that no memtable need keep them.
+The caller bounds the waiting records: each run is in a memtable too.
 """
 
 import asyncio
@@ -37,7 +37,7 @@ log = logging.getLogger("bookie.journal")
 
 
 Pending: TypeAlias = "tuple[Record | None, asyncio.Future[None] | None, BookieError | None]"
-"""A record to write, or (without one) an error to give when all before it is done; and who waits for that."""
+"""A record to write, or (without one) an error to give when all before it is done; and the future of its caller."""
 
 
 class Journal:
@@ -51,7 +51,7 @@ class Journal:
         settings: BookieSettings,
         on_failed: Callable[[OSError, list[Record]], bool],
     ) -> None:
-        """`on_failed`: is given what was lost; whether a memtable has some of it still."""
+        """`on_failed` gets the lost records, and returns whether a memtable still has some of them."""
         self._disk = disk
         self._directory = directory
         self._secret = secret
@@ -73,10 +73,10 @@ class Journal:
         self._timer: asyncio.TimerHandle | None = None
         self._abandoning: asyncio.Task[None] | None = None
         self._idle: asyncio.Future[None] | None = None
-        """Somebody waits for the end of what is queued."""
+        """Future of a caller that waits for the end of the queued records."""
         self._failure: OSError | None = None
         self.has_lost = False
-        """Something that was appended is not in the journal, though a memtable may have it."""
+        """An appended record is not in the journal, though a memtable may have it."""
         self.durable = JournalMark()
         self.written_bytes = 0
         self.stats = JournalStats()
@@ -127,8 +127,7 @@ class Journal:
         await self._files.release(mark.file_id)
 
     async def revive(self) -> bool:
-        """Write again, to what is left of the file or a new one, if there is room. Only sensible when the failure was a full
-        disk."""
+        """Write again, to the rest of the file or a new one, if there is room. Only sensible after a full disk."""
         if self._abandoning is not None:
             await asyncio.wait([self._abandoning])
         if self._frames.left_bytes < LEFT_BYTES_MIN:
@@ -141,7 +140,7 @@ class Journal:
         return True
 
     async def written(self) -> None:
-        """Until all that was appended is on disk, or lost (`has_lost`)."""
+        """Wait until all appended records are on disk, or lost (`has_lost`)."""
         future = self._loop.create_future()
         self._queue((None, future, None), 0)
         await future
@@ -172,7 +171,7 @@ class Journal:
             self._ask()
 
     def _ask(self) -> None:
-        """Look what is to be done, once all that this turn of the loop brings is queued."""
+        """Look at the queue once it has all records of this turn of the loop."""
         if not self._is_asked:
             self._is_asked = True
             self._loop.call_soon(self._go_on, context=self._context)

@@ -1,13 +1,13 @@
 """Replay: what the journal holds after the checkpoint mark.
 
 Frames have consecutive sequence numbers, within a file and from file to file. Where they end:
-- The last frame may be torn: its write was in flight, so nobody was told that it is durable. Replay ends before it.
+- The last frame may be torn: its write was in flight, and no add of it was acknowledged. Replay ends before it.
 - A frame that cannot be read although a later one was written (in the same file, or in a following one) was durable: damage.
   BookKeeper's journal has no checksum and cannot tell the two (apache/bookkeeper#2220, #3956); here the start is refused.
 - A failed write is given up with its file: the next file begins with the same sequence number, and overrules it.
 
 The last frame may be readable without being durable: its writer was killed before the fsync, or the fsync failed, after which
-Linux calls the pages clean. What is written next relies on it, so `make_end_durable` writes it again.
+Linux calls the pages clean. Later frames rely on it, so `make_end_durable` writes it again.
 """
 
 from collections.abc import AsyncIterator, Iterator

@@ -1,7 +1,7 @@
 """JournalStats: how long adds wait for the journal and the journal for the disk, as BookKeeper's JournalStats. Pure.
 
-Measured for each write: all that share it are counted as long as the one among them that waited the longest. Writes are counted
-when somebody reads, or WRITES_MAX at a time (`ports.metrics.op_stats` says why).
+Measured for each write: all adds that share it are counted with the longest wait among them. Writes are counted when the
+statistics are read, or WRITES_MAX at a time (`ports.metrics.op_stats` says why).
 """
 
 from collections.abc import Sequence
@@ -44,7 +44,7 @@ class JournalStats:
         return self._count().added
 
     def wrote(self, records: Sequence[Record], queued_at: float, began_at: float, ended_at: float, *, has_failed: bool) -> None:
-        """One write of what had been queued since `queued_at`."""
+        """One write of the records queued since `queued_at`."""
         count = 0
         for record in records:
             count += len(record.offsets) - 1 if isinstance(record, _RUNS) else 1

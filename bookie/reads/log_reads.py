@@ -1,4 +1,4 @@
-"""LogReads: what of a ledger is in entry logs, while these are written, compacted and removed. Says how a read fails.
+"""LogReads: reads of entries in entry logs, while these are written, compacted and removed. Says how a read fails.
 
 Bound: maxReadsInProgressLimit reads at a time; more wait their turn.
 
@@ -49,7 +49,7 @@ class LogReads:
         self._reads = asyncio.Semaphore(reads_max)
         self._reads_max = reads_max
         self.under_way = 0
-        """Also those that wait for their turn."""
+        """Reads, also those that wait for their turn."""
         self._need = need
 
     @property
@@ -58,7 +58,7 @@ class LogReads:
         return max(0, self.under_way - self._reads_max)
 
     async def read(self, state: LedgerState, flusher: Flusher, first_entry_id: int, count_max: int, bytes_max: int) -> EntryRun:
-        """Up to the next entry of which a memtable has a newer write. BookieError, never ENOENTRY of what may be lost."""
+        """Read up to the next entry with a newer write in a memtable. BookieError, never ENOENTRY for a lost entry."""
         ledger_id = state.ledger_id
         for attempt in range(MOVED_READS_MAX):
             span = self._storage.index.find(ledger_id, first_entry_id)

@@ -1,4 +1,4 @@
-"""PlacedEntries: where in entry logs entries of a ledger are, for who reads these files without the bookie."""
+"""PlacedEntries: places of a ledger's entries in entry logs, for readers of these files without the bookie."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

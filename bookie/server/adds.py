@@ -1,6 +1,6 @@
 """The adds of one connection: runs, mixes and single ones, handed to the bookie and answered when they are durable.
 
-Counts what is under way, by which the connection is bounded. Knows nothing of sockets.
+Counts the bytes under way, which the connection bounds. Knows nothing of sockets.
 """
 
 import asyncio

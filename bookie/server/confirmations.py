@@ -1,8 +1,9 @@
-"""Confirmations: explicit last-add-confirmed records, and who waits for a ledger's last add confirmed to go on.
+"""Confirmations: explicit last-add-confirmed records, and the readers that wait for a ledger's last add confirmed
+to go on.
 
 A record that a writer sent by itself (explicitLacInterval) is a hint for readers that wait; the entries carry the same number.
 It is kept in memory alone: after a restart a reader sees the number of the last entry, until the writer's next one.
-Bounds: of more than RECORDS_MAX ledgers the one whose record is the oldest is forgotten; beyond WAITS_MAX nobody waits.
+Bounds: beyond RECORDS_MAX ledgers the oldest record is forgotten; beyond WAITS_MAX waits a further one ends at once.
 """
 
 import asyncio
@@ -45,14 +46,14 @@ class Confirmations:
 
     @property
     def are_waited_for(self) -> bool:
-        """Those of any ledger."""
+        """Whether a reader waits for any ledger."""
         return bool(self._waiting)
 
     def is_waited_for(self, ledger_id: int) -> bool:
         return ledger_id in self._waiting
 
     def advanced(self, ledger_id: int, last_add_confirmed: int) -> None:
-        """Wake those who wait for it."""
+        """Wake the readers that wait for it."""
         for future, beyond in list(self._waiting.get(ledger_id, {}).items()):
             if last_add_confirmed > beyond and not future.done():
                 future.set_result(None)

@@ -1,10 +1,10 @@
 """BookieConnection: one client's socket as an asyncio protocol. Bytes in, requests to the bookie; answers out, put together.
 
-Adds and reads of version 2 are taken as runs by the kernels, everything else one frame at a time. Whatever a peer does wrong
-is the protocol's error or a closed connection, and one line in the log. TLS is begun by a request (START_TLS), as Apache's do.
+Adds and reads of version 2 are taken as runs by the kernels, everything else one frame at a time. A peer's mistake gets
+the protocol's error or a closed connection, and one line in the log. TLS is begun by a request (START_TLS), as Apache's do.
 Bounds: ADD_BYTES_MAX of adds, POLLS_MAX that wait, REQUESTS_MAX of everything else, READS_AT_ONCE of them being done; at any,
 and while the peer does not read its answers, nothing is read from it. Half a frame and unread answers have TICK_SECONDS.
-FRAMES_PER_TURN are handled in one turn of the loop; what else was read has the next ones.
+FRAMES_PER_TURN are handled in one turn of the loop; further frames that were read have the next turns.
 """
 
 import asyncio
@@ -85,9 +85,9 @@ class BookieConnection(asyncio.BufferedProtocol):
         self._rejected_count = 0
         self._timer: asyncio.TimerHandle | None = None
         self._guard = server.security.guard()
-        """Until the peer is known."""
+        """Guard until the peer is known, then None."""
         self._handshake: asyncio.Task[None] | None = None
-        """The one that is under way or has been."""
+        """The handshake that is under way or has been."""
         self._is_shaking_hands = self._is_gone = False
         self._transport: asyncio.Transport
         self._outbox: Outbox
@@ -126,7 +126,7 @@ class BookieConnection(asyncio.BufferedProtocol):
         self._server.dismiss(self)
 
     def end(self, reason: str) -> None:
-        """Close the connection; what was written is still sent."""
+        """Close the connection; bytes written before are still sent."""
         if self.is_open:
             log.warning(line("connection ended", peer=self.address, reason=reason))
             self.close()
@@ -192,7 +192,7 @@ class BookieConnection(asyncio.BufferedProtocol):
             self._go_on()
 
     def _go_on(self) -> None:
-        """Handle what was read, or a part of it: the rest has the next turn of the loop."""
+        """Handle the bytes read, or a part of them: the rest has the next turn of the loop."""
         buffer, start, end = self._input.unused()
         used = end
         try:
@@ -212,7 +212,7 @@ class BookieConnection(asyncio.BufferedProtocol):
             self._reading_changed()
 
     def _consume(self, buffer: memoryview, at: int, end: int) -> int:
-        """Up to where the bytes are used up."""
+        """Handle the frames; returns the end of the used bytes."""
         frames = 0
         while at < end and self.is_open:
             if self._is_shaking_hands:
@@ -255,7 +255,7 @@ class BookieConnection(asyncio.BufferedProtocol):
         self._short_reads.append(run)
 
     def _begin_short_reads(self) -> None:
-        """A task for each costs more than what it reads."""
+        """Begin many short reads as one: a task for each costs more than its read."""
         runs, self._short_reads = self._short_reads, []
         if len(runs) >= SCATTERED_RUNS_MIN:
             self._run(self._server.operations.read_scattered(runs, self))
@@ -290,7 +290,7 @@ class BookieConnection(asyncio.BufferedProtocol):
     # ---- Who the peer is
 
     def _is_allowed(self, request: Request) -> bool:
-        """The guard has answered, and goes when the peer is known. What comes after that is allowed."""
+        """False: the guard answers this request. It goes when the peer is known, and later requests are allowed."""
         assert self._guard is not None
         verdict = self._guard.judge(request)
         if verdict.answer:

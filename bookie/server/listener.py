@@ -1,4 +1,4 @@
-"""BookieListener: the port of a bookie, its connections, and what they share."""
+"""BookieListener: the port of a bookie, its connections, and their shared objects."""
 
 import asyncio
 import logging
@@ -23,7 +23,7 @@ class BookieListener:
     """Listener of one bookie, which is started before this and stopped after it. Implements `connection.Server`."""
 
     def __init__(self, bookie: AnyBookie, settings: BookieServerSettings, security: Security | None = None) -> None:
-        """Without `security`: no TLS, and everybody may do everything."""
+        """Without `security`: no TLS, and every client may do everything."""
         now = asyncio.get_running_loop().time
         self.bookie = bookie
         self.settings = settings

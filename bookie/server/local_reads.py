@@ -1,8 +1,8 @@
 """LocalReads: hands the files of a bookie to readers on its machine, and says where in them entries are.
 
-Who may read over the bookie's port is told a socket and a token there (GET_BOOKIE_INFO); so nobody reads here who may not
-there. Of a bookie without a port, inside a standalone, the admin REST tells them to super-users. It reads no entry and knows no
-more than what has been flushed: for anything else readers come to the port, or to the broker.
+Peers that may read over the bookie's port get a socket and a token there (GET_BOOKIE_INFO), so other peers cannot read here.
+For a bookie without a port, inside a standalone, the admin REST gives them to super-users. LocalReads reads no entry and knows
+flushed entries alone: for any other entry readers come to the port, or to the broker.
 Why, and what it is safe against: docs/adr/0030-reads-on-one-machine.md.
 """
 

@@ -1,6 +1,6 @@
 """Operations: what each request but an add makes the bookie do, and its answer. Knows nothing of sockets.
 
-What a bookie is asked while its peer does not read waits until the peer does: the answer to a read may be as large as a frame.
+A request waits while its peer does not read: the answer to a read may be as large as a frame.
 """
 
 from bisect import bisect_right
@@ -53,7 +53,7 @@ class Peer(Protocol):
     def is_open(self) -> bool: ...
     def answer(self, frames: bytes) -> None: ...
     async def writable(self) -> None:
-        """Until the peer reads, or is gone."""
+        """Wait until the peer reads, or is gone."""
 
 
 class Operations:
@@ -93,9 +93,9 @@ class Operations:
                 at += entries.count
 
     async def read_scattered(self, runs: Sequence[ReadRun], peer: Peer) -> None:
-        """Answer each read of short runs of one ledger, in any order: what lies apart is read together, many at a time.
+        """Answer each read of short runs of one ledger, in any order: scattered entries are read together, many at a time.
 
-        Of a ledger that is striped over more bookies than have each entry a bookie has no more than a write quorum in a row.
+        Where a ledger is striped over more bookies than hold each entry, a bookie has at most a write quorum in a row.
         """
         header, ledger_id = runs[0].header & 0xFFFF0000, runs[0].ledger_id
         left = [entry_id for run in runs for entry_id in range(run.first_entry_id, run.first_entry_id + run.count)]

@@ -40,7 +40,7 @@ _BY_TYPE: dict[type[Operation], str] = {
     DescribeDisk: "GET_BOOKIE_INFO",
     ListEntries: "GET_LIST_OF_ENTRIES_OF_LEDGER",
 }
-"""Without reads, which are of two kinds, and what nobody counts."""
+"""Without reads, which are of two kinds, and requests that are not counted."""
 
 
 class RequestStats:

@@ -1,4 +1,4 @@
-"""BookieServerSettings: where a bookie listens and as whom it is registered. Keys are Apache's (bookkeeper.conf)."""
+"""BookieServerSettings: a bookie's address to listen on, and its registered name. Keys are Apache's (bookkeeper.conf)."""
 
 from dataclasses import dataclass
 

@@ -58,7 +58,7 @@ async def claim_directories(
     """
     for directory in (journal, ledgers):
         await make_durable_directory(disk, directory)
-        # What a killed process renamed is visible without being durable: it must be, before anything relies on it.
+        # A rename by a killed process is visible without being durable: it must be, before anything relies on it.
         await disk.sync_directory(directory)
     stamps = [await _read_stamp(disk, directory) for directory in (journal, ledgers)]
     new = not await disk.exists(f"{ledgers}/{in_use}")

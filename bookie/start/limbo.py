@@ -1,8 +1,8 @@
 """Limbo: a bookie that lost its journal, or came back empty under its old name, and knows that it does not know.
 
 Without dataIntegrityChecking and dataIntegrityStampMissingCookies such a bookie does not start. With both (BP-46) it does:
-every ledger that it may have held is put into limbo, until `leave_limbo`. What is here is answered; a miss, its last entry and
-its list of entries are "unknown" and never "no such entry"; and it is fenced, since a fence may be among what is lost.
+every ledger that it may have held is put into limbo, until `leave_limbo`. Entries that are here are read; a miss, the last
+entry and the list of entries are "unknown" and never "no such entry"; and the ledger is fenced: a fence may have been lost.
 `cli.bookie.integrity` copies what is missing. Why so: docs/adr/0018-a-bookie-that-lost-something.md.
 The file LIMBO is durable before anything of the loss is made good: a start that is cut off begins with it again.
 """

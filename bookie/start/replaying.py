@@ -67,10 +67,10 @@ def _apply_mix(mix: EntryMix, ledgers: Ledgers, flusher: Flusher) -> None:
 async def replay(
     journal: Journal, storage: LedgerStorage, ledgers: Ledgers, flusher: Flusher, health: Health, *, lost: bool
 ) -> None:
-    """Take over what the journal has after the checkpoint, and begin to write it. OSError. `lost`: it may be gone."""
+    """Take over the journal after the checkpoint, and begin to write it. OSError. `lost`: the journal may be gone."""
 
     async def flush(mark: JournalMark) -> None:
-        """A full disk must not keep the bookie from starting: what is replayed then stays in memory; the journal bounds it."""
+        """A full disk must not keep the bookie from starting: replayed entries then stay in memory; the journal bounds them."""
         if STORAGE in health.reasons:
             return
         try:

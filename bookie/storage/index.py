@@ -44,7 +44,7 @@ class Index(LedgerRanges[Span]):
         return (span for ranges in self._ledgers.values() for span in ranges)
 
     def spans_between(self, ledger_id: int, first_entry_id: int, end_entry_id: int) -> list[Span]:
-        """Those that have entries of [first, end), by entry."""
+        """Spans that have entries of [first, end), by entry."""
         ranges = self._ledgers.get(ledger_id)
         if ranges is None or first_entry_id >= end_entry_id:
             return []

@@ -1,8 +1,8 @@
-"""LogReader: reads entries of entry logs' blocks: what is asked for and no more, through a bounded set of open files.
+"""LogReader: reads the wanted entries of entry logs' blocks and no more, through a bounded set of open files.
 
 Remembers the tables of the blocks read lately, so that the next part of a block, or any single entry, is one read of just that.
 A block that is not known is read from its beginning: table and entries at once where the entries asked for come first.
-What cannot be read, or is not the block asked for, is DamagedBlock or OSError: never an answer "there is no such entry".
+A block that cannot be read, or is another one, raises DamagedBlock or OSError: never an answer "there is no such entry".
 """
 
 from array import array
@@ -96,8 +96,8 @@ class LogReader:
     async def pick(self, wanted: Sequence[tuple[int, Span, int]], bytes_max: int) -> list[EntryRun]:
         """Single entries (ledger, span, entry), as far as they are where the blocks' offsets say, within `bytes_max`. OSError.
 
-        Neither a block's checksum nor whole tables are read for one entry: an entry has ids and a digest, which tell whether it
-        is the one; what is another, or seems to be, is left out, and is `read`'s to find and to judge.
+        Neither a block's checksum nor whole tables are read for one entry: its ids and digest tell whether an entry is the
+        wanted one; any other is left out, for `read` to find and to judge.
         """
         found: list[EntryRun] = []
         by_log: dict[int, list[tuple[int, Span, int]]] = {}

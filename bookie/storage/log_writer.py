@@ -47,7 +47,7 @@ class LogWriter:
             self._resumed = last
 
     def take_log_id(self) -> int:
-        """The next, which nobody else gets."""
+        """The next log id, which is given out once."""
         log_id, self.next_log_id = self.next_log_id, self.next_log_id + 1
         return log_id
 

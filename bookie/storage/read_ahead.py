@@ -1,4 +1,4 @@
-"""ReadAhead: what was read of blocks beyond what was asked for, for readers that go on where they were. Pure.
+"""ReadAhead: pieces of blocks read beyond the wanted entries, for readers that go on where they were. Pure.
 
 Keys: dbStorage_readAheadCacheBatchSize (entries), dbStorage_readAheadCacheBatchBytesSize, dbStorage_readAheadCacheMaxSizeMb.
 A reader that asks for as much at a time as is read ahead costs nothing here, and random reads read nothing ahead.
@@ -72,7 +72,7 @@ class ReadAhead:
         return piece
 
     def keep(self, place: Place, begin: int, piece: Buffer) -> None:
-        """Keep this in place of what is kept of that block."""
+        """Keep this piece of a block in place of the one kept before."""
         self._drop([place])
         self._pieces[place] = (begin, piece)
         self._pieces_bytes += len(piece)

@@ -105,7 +105,7 @@ class LedgerStorage:
         self._distrusted: set[tuple[int, int]] = set()
         """Log and offset of blocks in which only damaged entries are left to read."""
         self._changing = asyncio.Lock()
-        """Held while the checkpoint and what it names are changed."""
+        """Held while the checkpoint and the files that it names are changed."""
         self.suspect = False
         """Some log and its index could not be read: entries may be missing from the index."""
 
@@ -115,7 +115,7 @@ class LedgerStorage:
         return self._reader.ahead
 
     async def load(self) -> list[LedgerState]:
-        """Read the checkpoint and what it names; remove what it does not name. Ledger states as stored."""
+        """Read the checkpoint and the files that it names; remove others. Returns the stored ledger states."""
         self.checkpoint = await self._load_checkpoint()
         states = await self._load_states()
         await self._remove_leftovers()
@@ -187,7 +187,7 @@ class LedgerStorage:
         return [LogUse(extent.log_id, extent.log_bytes, live.get(extent.log_id, 0)) for extent in extents]
 
     def leave_alone(self, log_id: int) -> None:
-        """A log that cannot be read is kept as it is: somebody may still be able to."""
+        """Keep a log that cannot be read as it is: an operator may still be able to read it."""
         self._left_alone.add(log_id)
 
     def new_log(self) -> LogFile:
@@ -251,7 +251,7 @@ class LedgerStorage:
         return await self._reader.pick(sound, bytes_max)
 
     def sound_spans(self, ledger_id: int, first_entry_id: int, end_entry_id: int) -> list[Span]:
-        """Those that have entries of [first, end), but for what is known to be damaged."""
+        """Spans that have entries of [first, end), but for those known to be damaged."""
         found = self.index.spans_between(ledger_id, first_entry_id, end_entry_id)
         return [span for span in found if (span.log_id, span.offset) not in self._distrusted]
 
@@ -369,7 +369,7 @@ class LedgerStorage:
         return spans
 
     async def _remove_leftovers(self) -> None:
-        """Files of flushes that did not end: the journal has what is in them."""
+        """Remove files of flushes that did not end: the journal has their entries."""
         logs = {extent.log_id for extent in self.checkpoint.logs}
         kept = {log_name(log_id) for log_id in logs} | {index_name(log_id) for log_id in logs}
         kept.add(ledgers_name(self.checkpoint.ledgers_file_id))

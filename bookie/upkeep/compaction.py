@@ -1,9 +1,9 @@
-"""Compaction: copies what is alive of some entry logs into a new one, which then takes their place.
+"""Compaction: copies the live entries of some entry logs into a new one, which then takes their place.
 
 It is a transaction: the new log and its index are synced, then one checkpoint names it instead of the old ones, then these are
 removed. A crash before the checkpoint leaves a file that no checkpoint names, which the next start removes; a crash after it
-leaves the old ones in the same way. The new log stands where the last of the old ones stood: what was written later still
-overrules it, as it did them. A block whose checksum is wrong is not copied under a right one: its log is left alone.
+leaves the old ones in the same way. The new log stands where the last of the old ones stood: later writes still
+overrule it, as they did them. A block whose checksum is wrong is not copied under a right one: its log is left alone.
 """
 
 import asyncio
@@ -97,7 +97,7 @@ class Compaction:
         return moves
 
     async def _read(self, ledger_id: int, span: Span) -> EntryRun | None:
-        """None: nobody needs it any more."""
+        """The span's entries; None: no ledger needs them any more."""
         if self._bytes_per_second > 0:
             await asyncio.sleep(span.size_bytes / self._bytes_per_second)
         index = self._storage.index

@@ -1,9 +1,9 @@
-"""Over-replicated ledgers: those that are here, and of which the metadata says that they are elsewhere. They are removed.
+"""Over-replicated ledgers: removes those that are here although the metadata says that they are elsewhere.
 
 As ScanAndCompareGarbageCollector.removeOverReplicatedledgers, every gcOverreplicatedLedgerWaitTime: only ledgers that are
 closed, and each under the lock of the repairs, with its metadata read again there. A copy by hand (`recover`) takes no lock and
 names the bookie after it has copied (apache/bookkeeper#4668): so a ledger goes only when nothing of it was written here between
-two looks, LOOK_SECONDS apart, and all of it is in entry logs. Whoever copies it here later finds it gone, and writes it anew.
+two looks, LOOK_SECONDS apart, and all of it is in entry logs. A later copy to this bookie finds it gone, and writes it anew.
 """
 
 import asyncio

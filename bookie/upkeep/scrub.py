@@ -1,10 +1,10 @@
-"""Scrub: reads what has lain on disk for long, before somebody needs it, and compares it with its checksums.
+"""Scrub: reads blocks that have lain on disk for long, before a reader needs them, and compares them with their checksums.
 
-A damaged block is told (log, counts, `damages`) and, when there are other replicas to read from, written again from them as a
-recovery would: the journal makes it durable and the newest write of an entry is what a read gets. Entries that no other replica
-gives and whose digest is right are written again as they are. What is left in the block then is what is lost here: from now on
-a read of it gets EIO, and every round looks for a replica again.
-Where nobody can tell (a bookie alone, metadata away) the block stays as it is, and a read of it is checked by its reader.
+A damaged block is reported (log, counts, `damages`) and, when there are other replicas to read from, written again from them,
+as by a recovery: the journal makes it durable and a read gets the newest write of an entry. Entries that no other replica
+gives and whose digest is right are written again as they are. Entries left in the block then are lost here: from now on a
+read of them gets EIO, and every round looks for a replica again.
+Where this cannot be known (a bookie alone, metadata away) the block stays as it is, and a read of it is checked by its reader.
 Keys: localScrubInterval, localScrubRateLimit (ScrubberService), localConsistencyCheckOnStartup (BookieImpl).
 """
 
@@ -42,10 +42,10 @@ class Replicas(Protocol):
     """The other bookies that hold a ledger."""
 
     async def fetch(self, ledger_id: int, first_entry_id: int, last_entry_id: int) -> Iterable[EntryRun]:
-        """The entries that they have of these, their digests checked; none when they have none. BookieError: nobody knows."""
+        """The entries that they have of these, their digests checked; none when they have none. BookieError: not known."""
 
     async def sound(self, run: EntryRun) -> Iterable[EntryRun]:
-        """Entries stored here that have the right digest. BookieError: nobody knows."""
+        """Entries stored here that have the right digest. BookieError: not known."""
 
 
 @dataclass(slots=True)
@@ -83,7 +83,7 @@ class Scrub:
             await self.run_round()
 
     async def run_round(self) -> list[Damage]:
-        """Look at every block once; what is damaged and was not repaired."""
+        """Look at every block once; returns damage that was not repaired."""
         self.damages = []
         for ledger_id, span in self._storage.index.spans():
             if self._pause_seconds:

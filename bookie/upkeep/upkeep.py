@@ -1,4 +1,4 @@
-"""Upkeep: what a bookie does to its entry logs beside serving them: compaction, and the scrub of what lies there.
+"""Upkeep: the care of a bookie's entry logs beside serving them: compaction and scrub.
 
 Each is made, and its code loaded, when it is first wanted: neither is before the first client is served.
 """

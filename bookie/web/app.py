@@ -41,7 +41,7 @@ def bookie_app(*groups: RouteGroup) -> Starlette:
 
 
 def app_of(routes: Iterable[Route]) -> Starlette:
-    """The same of some paths by themselves. Whatever may change something has its line in the audit log."""
+    """The same app with some of the paths. Each request that may change something has its line in the audit log."""
     return Starlette(routes=list(routes), exception_handlers=dict(HANDLERS), middleware=[Middleware(Audit)])
 
 

@@ -1,4 +1,4 @@
-"""ClusterPort: what a bookie's HTTP needs of the cluster. Handed in: a bookie knows no ledger client."""
+"""ClusterPort: the cluster as a bookie's HTTP needs it. Handed in: a bookie knows no ledger client."""
 
 from collections.abc import Mapping, Sequence
 from typing import Protocol
@@ -13,7 +13,7 @@ class ClusterRefused(Exception):
 
 
 class ClusterPort(Protocol):
-    """Each may raise ClusterRefused. Mappings and sequences are what is shown, as JSON has it."""
+    """Each call may raise ClusterRefused. Mappings and sequences are shown as JSON."""
 
     # Ledgers
 

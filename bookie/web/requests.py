@@ -11,7 +11,7 @@ LONG_MAX = (1 << 63) - 1
 
 
 class BadRequest(Exception):
-    """The request is not what the path takes; the message says what it takes."""
+    """The path does not take such a request; the message says which ones it takes."""
 
 
 async def on_bad_request(request: Request, error: Exception) -> Response:

@@ -1,6 +1,6 @@
 """The paths of a bookie's HTTP that are about itself, and their answers in Apache's form (server.http.service).
 
-Owns nothing. Those about its files are in `disk_routes`, those about ledgers and the cluster in `cluster_routes`.
+Owns nothing. Paths about its files are in `disk_routes`, those about ledgers and the cluster in `cluster_routes`.
 """
 
 from collections.abc import Callable, Mapping
@@ -36,7 +36,7 @@ class BookieRoutes:
         requests: RequestStats | None = None,
         others: Callable[[], Mapping[str, int]] = dict,
     ) -> None:
-        """`requests`: of the bookie's port; None where it has none. `others`: counters of what else runs in the process."""
+        """`requests`: of the bookie's port; None where it has none. `others`: counters of other parts of the process."""
         self._bookie, self._collector, self._connections = bookie, collector, connections
         self._requests, self._others = requests, others
         self._bookie_id, self._server_config = bookie_id, server_config
@@ -135,7 +135,7 @@ class BookieRoutes:
 
 
 def is_secret(key: str) -> bool:
-    """Whether the value of this setting is nobody's business; the path of a file that holds it is not one."""
+    """Whether the value of this setting is a secret; the path of a file that holds the secret is none."""
     folded = key.lower()
     return any(word in folded for word in _SECRETS) and not folded.endswith(("path", "file"))
 

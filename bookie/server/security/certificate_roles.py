@@ -32,7 +32,7 @@ class CertificateRoles:
         self._authorized_roles = authorized_roles
 
     def secured(self, certificate: Mapping[str, Any]) -> bool:
-        """Refused, with what the certificate lacks."""
+        """Check the role. Refused, with the certificate's lack."""
         role = role_of(certificate)
         if not role:
             raise Refused("the certificate names no role (OU=0:role)")

@@ -1,7 +1,7 @@
-"""Guard: what a peer may do before it is known, and what it is told (AuthHandler.ServerSideHandler). Pure.
+"""Guard: requests of a peer before it is known, and their answers (AuthHandler.ServerSideHandler). Pure.
 
-Begin TLS and authenticate; everything else is answered with EUA in the form of the request, and where a version has no such
-form the connection ends.
+The peer may begin TLS and authenticate; every other request is answered with EUA in its own form, and where a version has
+no such form the connection ends.
 """
 
 from collections.abc import Mapping
@@ -15,7 +15,7 @@ EUA = BookieCode.EUA
 
 
 class Refused(Exception):
-    """The peer is not who it must be; the message says why, for the log alone."""
+    """The proof of the peer's identity does not hold; the message says why, for the log alone."""
 
 
 class Exchange(Protocol):

@@ -1,4 +1,4 @@
-"""Security: what the connections of one bookie share of TLS and authentication."""
+"""Security: TLS and authentication that the connections of one bookie share."""
 
 import asyncio
 import logging
@@ -38,7 +38,7 @@ class Security:
             )
 
     def guard(self) -> Guard | None:
-        """Guard for a new connection; None: everybody may do everything."""
+        """Guard for a new connection; None: every client may do everything."""
         if self._settings.bookie_auth_provider_factory_class is None:
             return None
         return Guard(CertificateRoles(self._settings.authorized_roles))

@@ -1,6 +1,6 @@
 """BookieSecuritySettings: TLS and authentication of a bookie's port. Keys are Apache's (bookkeeper.conf).
 
-What is half configured is refused: a bookie that somebody meant to secure must not serve everybody.
+Half a configuration is refused: a bookie that its operator meant to secure must not serve all peers.
 """
 
 from dataclasses import dataclass
