@@ -159,18 +159,18 @@ class ManagedCursor(Protocol):
         """Put mark-delete right before `position` and forget the holes, durably. EARLIEST and LATEST are allowed."""
 
     async def set_cursor_properties(self, properties: Mapping[str, str]) -> None:
-        """Those that the subscriber gives; the broker's own (`cursor.properties`) stay as they are."""
+        """Set the subscriber's properties; the broker's own (`cursor.properties`) stay as they are."""
 
     async def change_cursor_properties(self, put: Mapping[str, str], removed: Collection[str] = ()) -> None:
-        """Some of them, the broker's own too; the others stay as they are. ManagedLedgerError when it is closed."""
+        """Change some properties, the broker's own too; the others stay as they are. ManagedLedgerError when it is closed."""
 
     async def flush(self) -> None:
-        """Persist what is not persisted."""
+        """Persist all changes."""
 
     async def stored(self) -> None:
         """Return when all that is acknowledged now is persisted; ManagedLedgerError when it will not be by this cursor.
 
-        What asks at the same time shares one write. A cursor that is not durable promises nothing and returns at once.
+        Calls at the same time share one write. A cursor that is not durable promises nothing and returns at once.
         """
 
     async def close(self) -> None: ...
@@ -208,7 +208,7 @@ class ManagedLedger(Protocol):
     @property
     def skipped(self) -> Skipped: ...
     def active_from(self) -> Position:
-        """Cursors that go on there or later are active: what is appended is kept in memory for them."""
+        """Cursors that go on there or later are active: new entries are kept in memory for them."""
 
     @property
     def header_bytes(self) -> int:
@@ -251,7 +251,7 @@ class ManagedLedger(Protocol):
     def on_confirmed(self, listener: Callable[[], None], taker: Taker | None = None) -> Callable[[], None]:
         """Call `listener` (on the loop, soon) each time that last_confirmed moved; returns the call that ends it.
 
-        `taker` may be called instead, when one run alone is new and nobody else listens.
+        `taker` may be called instead, when one run alone is new and there is no other listener.
         """
 
     def on_fenced(self, listener: Callable[[], None]) -> Callable[[], None]:

@@ -1,7 +1,7 @@
 """ManagedLedgerFactory: opens managed ledgers, once per name, and owns what they share.
 
-Opening reads the node and writes it as it is (or makes it: one metadata write is all that a new topic costs), so that nobody
-else can list a ledger, recovers the last ledger so that nobody else can append to it, and recovers each cursor, whose node is
+Opening reads the node and writes it as it is (or makes it: a new topic costs one metadata write), so that no earlier owner can
+list a ledger, recovers the last ledger so that no earlier owner can append to it, and recovers each cursor, whose node is
 written too. The next ledger is made by the first append.
 """
 
@@ -141,7 +141,7 @@ class ManagedLedgerFactory:
             raise ManagedLedgerError(f"{name}: {error}") from error
 
     async def close(self) -> None:
-        """Close what is open, all at once. The first failure is raised after all were tried."""
+        """Close all open managed ledgers, at once. The first failure is raised after all were tried."""
         self._is_closed = True
         failures = await all_tried([_close_opened(task) for task in self._opened.values()])
         if self._eviction is not None:
@@ -174,7 +174,7 @@ class ManagedLedgerFactory:
         raise ManagedLedgerError(f"{name}: others write its metadata all the time")
 
     async def _create(self, name: str, create: bool) -> StoredManagedLedger | None:
-        """None when somebody else was faster."""
+        """Make the managed ledger; None when another client was faster."""
         if not create:
             raise ManagedLedgerNotFound(f"{name} does not exist")
         excluding = self._excluding_path(name)
@@ -189,8 +189,8 @@ class ManagedLedgerFactory:
         return self._built(name, Versioned(b"", stat), LedgerSequence())
 
     async def _take_over(self, name: str, found: Versioned) -> StoredManagedLedger | None:
-        """Written as it is, the node has another version: an owner who does not know that it is none any more can list no
-        further ledger, where nobody would read until this one appends (Apache lists a new one here). None: it just did."""
+        """Write the node as it is, for a new version: a former owner that does not know of its end can list no further
+        ledger, which this owner would not see until its first append (Apache lists a new one here). None: it just did."""
         stat = await self._rewritten(ROOT + name, found)
         return None if stat is None else await self._load(name, Versioned(found.value, stat))
 
@@ -243,7 +243,7 @@ class ManagedLedgerFactory:
         raise ManagedLedgerError(f"{ledger.name}: others write its cursor {name} all the time")
 
     async def _rewritten(self, path: str, found: Versioned) -> Stat | None:
-        """The same value has another version. None: somebody else has just written it."""
+        """Write the same value, for a new version. None: another client has just written it."""
         try:
             return await self._store.put(path, found.value, found.stat.version)
         except BadVersion:
@@ -268,7 +268,7 @@ class ManagedLedgerFactory:
     # the cache
 
     def _plan_eviction(self) -> None:
-        """See to it that what is cached goes when its time is over."""
+        """Plan the eviction of cached entries at the end of their time."""
         if self._eviction is None:
             at = self._cache.next_eviction_at()
             if at is not None:

@@ -215,7 +215,7 @@ class StoredManagedLedger:
         self.meters.hit(run.count * count, run.size_bytes * count)
 
     def _lost(self, ledger_id: int, entry_ids: BitMap) -> None:
-        """Skipped because nobody can read them: no cursor waits for them any more."""
+        """Skip entries that cannot be read: no cursor waits for them any more."""
         self._cursors.entries_lost(ledger_id, entry_ids)
 
     def _began(self) -> None:
@@ -236,7 +236,7 @@ class StoredManagedLedger:
         return self._cursors.open_non_durable(name, initial)
 
     async def load_cursor(self, name: str, node: Versioned) -> None:
-        """One that is stored."""
+        """Load a stored cursor."""
         await self._cursors.load(name, node)
 
     async def delete_cursor(self, name: str) -> None:
@@ -332,7 +332,7 @@ class StoredManagedLedger:
             raise ManagedLedgerError(f"{self.name} is closed")
 
     async def close(self) -> None:
-        """Answer what was appended, store the marks, close the ledger. Closing twice is fine."""
+        """Answer all appends, store the marks, close the ledger. Closing twice is fine."""
         if self._closing is None:
             self._trimming.stop()
             self._appender.refuse(ManagedLedgerError(f"{self.name} is closed"))

@@ -16,7 +16,7 @@ from wire.kernels.rows import MetersRow
 
 LATENCY_BUCKETS_MS = (0.5, 1, 5, 10, 20, 50, 100, 200, 1000)
 SIZE_BUCKETS = (128, 512, 1024, 2048, 4096, 16_384, 102_400, 1 << 20)
-"""Bytes. What is beyond the last of either is in one more bucket, the overflow."""
+"""Bytes. Values beyond the last bound of either are in one more bucket, the overflow."""
 _LATENCY_BOUNDS, _SIZE_BOUNDS = array("d", LATENCY_BUCKETS_MS), array("d", SIZE_BUCKETS)
 _NO_LATENCIES = array("Q", bytes(8 * (len(LATENCY_BUCKETS_MS) + 1)))
 _NO_SIZES = array("Q", bytes(8 * (len(SIZE_BUCKETS) + 1)))

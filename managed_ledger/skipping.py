@@ -1,9 +1,9 @@
 """Skipping of data that is lost for ever: autoSkipNonRecoverableData and managedLedgerForceRecovery.
 
-Without either, whatever cannot be read is an error of its topic and nothing is skipped. With the first, what is lost for
-certain is skipped, and exactly that: a data ledger that is not there, entries that no replica has, entries of a cursor ledger
+Without either, unreadable data is an error of its topic and nothing is skipped. With the first, data lost for certain
+is skipped, and nothing else: a data ledger that is not there, entries that no replica has, entries of a cursor ledger
 that are no states or segments. With the second a topic opens whatever fails of its last ledger and its cursors, as in PIP-327.
-Each skip is logged as an error and counted. What cannot be known of a cursor is delivered again, never taken as acknowledged.
+Each skip is logged as an error and counted. Entries of a lost cursor state are delivered again, never taken as acknowledged.
 """
 
 import logging

@@ -85,7 +85,7 @@ class Appender(AppenderRow):
         self._writer = None
         self._retiring: LedgerWriter | None = None
         self._is_broken = False
-        """The last writer failed; what it was given and did not answer is in `_sent`."""
+        """The last writer failed; its unanswered appends are in `_sent`."""
         self._unheard = 0
         """Answers of a broken writer that are still to come."""
         self._fruitless = 0
@@ -142,7 +142,7 @@ class Appender(AppenderRow):
             self._refusal = refusal
 
     def fail(self, failure: ManagedLedgerError) -> None:
-        """All that is not answered fails, in order, and all that comes."""
+        """Fail all unanswered appends, in order, and all later ones."""
         if self._failure is not None:
             return
         self._failure = self._refusal = failure
@@ -154,7 +154,7 @@ class Appender(AppenderRow):
         self._tell_heard()
 
     async def close(self) -> None:
-        """Answer what was appended, then close the open ledger. Call `refuse` first. Raises what made it fail."""
+        """Answer all appends, then close the open ledger. Call `refuse` first. Raises the failure."""
         self._is_ending = True
         while self._failure is None and (self._writer is not None or self._waiting or self._switching is not None):
             self._switch()
@@ -282,7 +282,7 @@ class Appender(AppenderRow):
             self._switching = None
 
     def _switch_ended(self, done: "asyncio.Task[None]") -> None:
-        """A failure that nobody foresaw ends appending too: what waits would never be answered."""
+        """End appending after an unforeseen failure too: waiting appends would never be answered."""
         error = None if done.cancelled() else done.exception()
         if error is not None:
             _log.error(line("appending ends", managed_ledger=self._metadata.name), exc_info=error)
@@ -314,7 +314,7 @@ class Appender(AppenderRow):
             await self._heard
 
     async def _recover(self, ledger_id: int) -> None:
-        """Find out what a broken ledger has stored, and answer what it has."""
+        """Recover a broken ledger, and answer the appends that it has stored."""
         try:
             reader = await self._ledgers.open(ledger_id)
         except LedgerError as error:
@@ -373,7 +373,7 @@ class Appender(AppenderRow):
             self._idle_timer = self._loop.call_later(self._limits.idle_s_max, self._look_whether_idle)
 
     def _look_whether_idle(self) -> None:
-        """The next ledger is made when somebody appends (ManagedLedgerImpl.checkInactiveLedgerAndRollOver)."""
+        """Close an idle ledger; the next append makes a new one (ManagedLedgerImpl.checkInactiveLedgerAndRollOver)."""
         if self._writer is None:
             return
         entries = self._writer.next_entry_id

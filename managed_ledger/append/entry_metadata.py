@@ -1,10 +1,10 @@
-"""EntryMetadata: what `brokerEntryMetadataInterceptors` have a managed ledger put before each entry (PIP-70).
+"""EntryMetadata: metadata that a managed ledger puts before each entry for `brokerEntryMetadataInterceptors` (PIP-70).
 
-AppendBrokerTimestampMetadataInterceptor: when the broker got it. AppendIndexMetadataInterceptor: the index of its last message,
-counted from 0 over the life of the topic, given when an entry is appended. What is stored of it is the property `index` of the
-managed ledger, as old as the last write of the list, and the last entry itself: the next owner of the managed ledger goes on
-from the larger one (Apache: ManagedLedgerInterceptorImpl). Here the property is the index of the last entry that is stored;
-there of the last that was appended, after which a crash may leave a gap. Nothing of this exists while no interceptor is set.
+AppendBrokerTimestampMetadataInterceptor: the time at which the broker got the entry. AppendIndexMetadataInterceptor: the index
+of its last message, counted from 0 over the life of the topic, given when an entry is appended. It is stored as the property
+`index` of the managed ledger, as old as the last write of the list, and in the last entry itself: the next owner of the managed
+ledger goes on from the larger one (Apache: ManagedLedgerInterceptorImpl). Here the property is the index of the last stored
+entry; there of the last appended one, after which a crash may leave a gap. Nothing of this exists while no interceptor is set.
 """
 
 from collections.abc import Mapping
@@ -47,7 +47,7 @@ class EntryMetadata:
         self.index = self.stored_index
 
     def found(self, name: str, properties: Mapping[str, str], last: EntryRun | None) -> None:
-        """Go on from what the managed ledger says of itself when it is opened; `last` begins with its last entry.
+        """Go on from the properties of the managed ledger as it is opened; `last` begins with its last entry.
 
         BrokenMetadata when the property is no number.
         """

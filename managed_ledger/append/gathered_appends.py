@@ -1,7 +1,7 @@
 """GatheredAppends: entries that are appended one by one, and go to the log together when they come at the same time.
 
-For logs whose writers each have one record. Each append costs a write to every bookie, whatever is in it; what is asked for in
-one round of the event loop is therefore appended as one run, in the order of asking. What waits is bounded by who waits.
+For logs whose writers each have one record. Each append costs a write to every bookie, whatever its size; the records of one
+round of the event loop are therefore appended as one run, in the order of the calls. Callers bound the waiting records.
 """
 
 import asyncio

@@ -1,8 +1,8 @@
-"""ConfirmedListeners: who wants to hear that last_confirmed moved, or of another change that needs no particulars.
-RefusedListener: who hears that appends are refused.
+"""ConfirmedListeners: listeners to moves of last_confirmed, and to other changes that need no particulars.
+RefusedListener: the listener to refused appends.
 
-The former are told at the end of the turn, and once however many runs came in it. Where one run alone is new and one listener
-there, it may take the run itself: then nobody keeps it.
+The former are called at the end of the turn, once however many runs came in it. The only listener may take the only new run
+itself: then the run is not kept for readers.
 """
 
 import asyncio
@@ -21,8 +21,8 @@ from .entry_metadata import EntryMetadata
 Listener: TypeAlias = Callable[[], None]
 New: TypeAlias = EntryRun | Part
 Taker: TypeAlias = Callable[[New, Listener], int]
-"""Gets a run that was just confirmed; it calls the second argument before anybody reads that run from the log. How many took
-the run without reading it."""
+"""Gets a run that was just confirmed; it calls the second argument before that run may be read from the log. Returns how many
+took the run without reading it."""
 
 
 def _ignore(_run: EntryRun) -> None:
@@ -67,7 +67,7 @@ class RefusedListener:
         self._entry_metadata = entry_metadata
 
     def tell(self) -> bool:
-        """Nothing that was appended and is not stored will be. False: nobody is there who could go on after that."""
+        """Tell the listener that appends that are not stored yet fail. False: there is no listener that could go on."""
         if self.listener is None:
             return False
         if self._entry_metadata is not None:
@@ -84,7 +84,7 @@ class ConfirmedListeners(ListenersRow):
     _new: New | None
     """The first run that came in this turn."""
     _more: list[New]
-    """Those that came after it."""
+    """Runs that came after it."""
 
     def __init__(self, keep: Callable[[EntryRun], None] = _ignore, taken: Callable[[New, int], None] = _ignore_taken) -> None:
         self._turn = turn_of(asyncio.get_running_loop())

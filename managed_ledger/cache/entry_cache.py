@@ -1,10 +1,9 @@
 """EntryCache: recent runs of all managed ledgers of a process, bounded together. Pure: time is an argument, in seconds.
 
-Evicts what nobody asked for during `age_s_max`, and what was asked for longest ago when `bytes_max` is reached; what every
-reader has had goes at once (`CachedLog.remove_before`, told by who knows the readers). Small runs that
-follow one another are joined when they are read together, so that the next reader finds one run. What was fetched for readers
-that catch up has a share of its own (`has_room_ahead`), so that any number of them leaves room for what is fresh. Never reads
-a ledger.
+Evicts entries that were not asked for during `age_s_max`, and those asked for longest ago when `bytes_max` is reached; entries
+that every reader has had go at once (`CachedLog.remove_before`, called by the owner of the readers). Small runs that follow one
+another are joined when they are read together, so that the next reader finds one run. Entries fetched for readers that catch
+up have a share of their own (`has_room_ahead`), so that any number of them leaves room for fresh ones. Never reads a ledger.
 """
 
 from array import array
@@ -55,8 +54,8 @@ class _Ledger:
 
 
 class EntryCache:
-    """The bounds of all `CachedLog`s. `filled` is called when it was empty and is no more: from then on somebody has to call
-    `evict` when `next_eviction_at` comes, until that is None. Beyond `bytes_max` it goes down to `watermark` of it at once.
+    """The bounds of all `CachedLog`s. `filled` is called when it was empty and is no more: from then on the owner calls
+    `evict` at each `next_eviction_at`, until that is None. Beyond `bytes_max` it goes down to `watermark` of it at once.
     """
 
     def __init__(

@@ -24,13 +24,13 @@ class Pieces:
         self._entered: dict[Position, float] = {}
         """Times at which readers entered their piece, by the end of the piece."""
         self._ahead: dict[Position, Position] = {}
-        """Fetched before anybody asked, and not entered yet: begin and end."""
+        """Begin and end of pieces that were fetched before a reader asked, and not entered yet."""
 
     def fetched_ahead(self, begin: Position, end: Position) -> None:
         _put(self._ahead, begin, end)
 
     def entered_ahead(self, position: Position) -> Position | None:
-        """The end of the piece that was fetched ahead and begins there; only the first who comes is told."""
+        """The end of the piece that was fetched ahead and begins there; only the first reader gets it."""
         return self._ahead.pop(position, None) if self._ahead else None
 
     def entered(self, begin: Position, end: Position, now: float) -> bool:

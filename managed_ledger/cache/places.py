@@ -1,8 +1,8 @@
 """Places where readers of one managed ledger go on, known by their reads alone: each begins where another one ended. Pure.
 
-Says who catches up (a read that goes on from a known place) and what everybody has read (the slowest known place). A reader
-that jumps away, but for a step back into what it read last, leaves its place behind; such a place stops to matter when nothing
-is cached there any more.
+Tells a catch-up (a read that goes on from a known place) and the end of the entries that all have read (the slowest known
+place). A reader that jumps away, but for a step back into its last run, leaves its place behind; such a place stops to matter
+when nothing is cached there any more.
 """
 
 from bisect import bisect_left, bisect_right, insort
@@ -37,7 +37,7 @@ class ReadingPlaces:
         return position in self._places
 
     def moved(self, old: Position, new: Position) -> bool:
-        """A read went from `old` to `new`; whether nobody is left at `old`."""
+        """A read went from `old` to `new`; whether no reader is left at `old`."""
         places = self._places
         is_left = self._leave(old)
         place = places.get(new)
@@ -51,7 +51,7 @@ class ReadingPlaces:
         return is_left
 
     def _leave(self, old: Position) -> bool:
-        """One that comes back into its last read, for what of it it could not use, was taken to be at its end."""
+        """A reader that comes back into its last read, for entries that it could not use, had been noted at the end of it."""
         places = self._places
         at = old
         place = places.get(old)

@@ -1,6 +1,6 @@
 """ReadsInFlight: how many bytes are being read from ledgers at a time, over all managed ledgers of a process. Pure.
 
-Who finds no room waits in line, and the line is bounded. Owns no reads: who takes gives back
+A read without room waits in line, and the line is bounded. Owns no reads: callers give back the bytes that they took
 (Apache: InflightReadsLimiter; managedLedgerMaxReadsInFlightSizeInMB and its two companions).
 """
 
@@ -30,7 +30,7 @@ class ReadsInFlight:
         return len(self._waiting)
 
     def try_take(self, size: int) -> bool:
-        """Whether there is room now, and nobody waits; then it is taken."""
+        """Take room if there is some and no read waits; whether it was taken."""
         size = self._counted(size)
         if self._waiting or not self._fits(size):
             return False
@@ -46,7 +46,7 @@ class ReadsInFlight:
         return waiting
 
     def leave(self, waiting: _Waiting) -> None:
-        """Out of the line, before it was granted. Those behind may fit now."""
+        """Leave the line before the grant. Reads behind may fit now."""
         self._waiting.remove(waiting)
         self._grant()
 

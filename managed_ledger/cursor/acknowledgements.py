@@ -1,7 +1,7 @@
-"""Acknowledgements: what one cursor has acknowledged. Pure: the machine behind every cursor.
+"""Acknowledgements: the entries that one cursor has acknowledged. Pure: the machine behind every cursor.
 
 Owns mark-delete (everything at or before it is acknowledged), the holes beyond it and partly acknowledged batches. Reads the
-ledgers' sequence and never changes it; who does tells `ledgers_trimmed`. Persists nothing: `version` grows with each change.
+ledgers' sequence and never changes it; its owner calls `ledgers_trimmed`. Persists nothing: `version` grows with each change.
 
 Invariants: the entry after mark-delete is not acknowledged; no hole is at or before it; no entry is both a hole and a batch.
 """
@@ -105,7 +105,7 @@ class Acknowledgements(AcknowledgementsRow):
     # acknowledgements
 
     def acknowledge_entries(self, ledger_id: int, entry_ids: BitMap) -> BitMap:
-        """Those of the entries that were not acknowledged before. All or nothing when one does not exist yet.
+        """Acknowledge the entries; returns those that are new. All or nothing when one does not exist yet.
 
         One that is acknowledged in a segment on disk counts as new until that is loaded.
         """

@@ -40,7 +40,7 @@ class BatchIndexes:
         return list(self.between(None, None))
 
     def between(self, first: Position | None, last: Position | None) -> Iterator[tuple[Position, Words]]:
-        """Those from `first` to `last`, both with them; it is looked at no others."""
+        """Batches from `first` to `last`, both included, without a look at others."""
         for position in self._unacknowledged.irange(first, last):
             yield position, to_words(self._unacknowledged[position])
 

@@ -1,7 +1,7 @@
-"""Cursors of one managed ledger: the pure machine, and for durable ones the writing of what changed, throttled.
+"""Cursors of one managed ledger: the pure machine, and for durable ones the throttled writing of changes.
 
-Owns the task of a write; when cursors are due together, `cursor_saves` knows. Acknowledgements are `cursor.acknowledgements`'
-part, and when to write is `cursor.throttle`'s. A write that failed is tried again; being fenced is the managed ledger's end.
+Owns the task of a write; `cursor_saves` knows which cursors are due together. `cursor.acknowledgements` keeps the
+acknowledgements, and `cursor.throttle` says when to write. A write that failed is tried again; a fence ends the managed ledger.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ _log = logging.getLogger(__name__)
 
 
 class MemoryCursor(CursorRow):
-    """A `ManagedCursor` that nobody stores."""
+    """A `ManagedCursor` that is not stored."""
 
     __slots__ = ("__weakref__", "_host", "_is_closed", "_properties", "name", "persistent_mark_delete")
 
@@ -73,7 +73,7 @@ class MemoryCursor(CursorRow):
         return fresh
 
     def acknowledge_entry(self, ledger_id: int, entry_id: int) -> bool:
-        """Mark-delete stays in the open ledger, which therefore is not trimmed: nobody has to be told."""
+        """Mark-delete stays in the open ledger, so that no ledger can be trimmed: the host is not told."""
         return self.acknowledgements.acknowledge_entry(ledger_id, entry_id)
 
     def acknowledge_batch_indexes(self, position: Position, ack_set: Sequence[int], batch_size: int) -> bool:
@@ -165,7 +165,7 @@ class MemoryCursor(CursorRow):
 
 
 class DurableCursor(MemoryCursor):
-    """A `ManagedCursor` that a CursorStore keeps. `stored_version`: what the store has already."""
+    """A `ManagedCursor` that a CursorStore keeps. `stored_version`: the version that the store has already."""
 
     __slots__ = (
         "_holes", "_is_stopped", "_loop", "_save", "_saves", "_store", "_throttle", "_turn", "_writing", "_written_mark",
@@ -194,7 +194,7 @@ class DurableCursor(MemoryCursor):
         self._saves = around.saves
         self._planned = None  # the key of the next save, by which it can be forgotten
         self._save: PlainSave | None = None
-        """Under way. It begins only where nobody has the turn, and who gets the turn waits for its end."""
+        """Save under way. It begins only while the turn is free, and a task that gets the turn waits for its end."""
         self._writing: asyncio.Task[None] | None = None
         self._turn = asyncio.Lock()
         self._is_stopped = False
@@ -215,7 +215,7 @@ class DurableCursor(MemoryCursor):
         return self._holes.stats()
 
     async def recovered(self) -> None:
-        """Load what has to be known before anything else; mark-delete may move without the managed ledger being told."""
+        """Load the wanted segments first; mark-delete may move meanwhile without the managed ledger being told."""
         await self._holes.load_wanted()
         self._holes.moved = tell(super()._changed)
 
@@ -255,7 +255,7 @@ class DurableCursor(MemoryCursor):
         await self.flush()
 
     async def flush(self) -> None:
-        """Return when all that is acknowledged now is stored; whoever asks meanwhile shares the next write."""
+        """Return when all entries acknowledged now are stored; calls meanwhile share the next write."""
         version = self.acknowledgements.version
         async with self._turn:
             await self._plain_save_ended()
@@ -269,7 +269,7 @@ class DurableCursor(MemoryCursor):
             raise ManagedLedgerError(f"{self.name}: closed before its acknowledgements were stored")
 
     async def close(self) -> None:
-        """Store what is not stored, in the node; closing twice is fine."""
+        """Store all changes, in the node; closing twice is fine."""
         if self._is_closed:
             return
         self.stop()
@@ -349,7 +349,7 @@ class DurableCursor(MemoryCursor):
             save.on_end()
 
     async def _plain_save_ended(self) -> None:
-        """Wait until none is under way. Only who has the turn asks."""
+        """Wait until no plain save is under way. The caller has the turn."""
         save = self._save
         if save is not None:
             ended = asyncio.Event()

@@ -1,7 +1,6 @@
-"""Entries of a cursor ledger: what a recovery reads back, and a save of segments with its marker, a ledger's end. Owns
-nothing.
+"""Entries of a cursor ledger: their recovery, saves of segments with a marker, and a ledger's end. Owns nothing.
 
-The order is the promise: the marker is appended when all that it lists was answered, so a save counts whole or not at all.
+The order is the promise: the marker is appended when all entries in it were answered, so a save counts whole or not at all.
 """
 
 import logging
@@ -116,7 +115,7 @@ async def append_entries(writer: LedgerWriter, payloads: Sequence[bytes]) -> lis
 
 
 async def close_writer(path: str, writer: LedgerWriter) -> None:
-    """A ledger that cannot be closed is told of, and left to whoever opens it next."""
+    """Close the ledger; a failure is logged, and the next open recovers the ledger."""
     try:
         await writer.close()
     except LedgerError as error:
@@ -124,7 +123,7 @@ async def close_writer(path: str, writer: LedgerWriter) -> None:
 
 
 async def delete_ledger(path: str, ledgers: LedgerStore, ledger_id: int) -> None:
-    """A ledger that cannot be deleted is told of; it has the cursor's name in its custom metadata."""
+    """Delete the ledger; a failure is logged, and the ledger has the cursor's name in its custom metadata."""
     try:
         await ledgers.delete(ledger_id)
     except LedgerError as error:

@@ -1,8 +1,8 @@
 """CursorSaves: the durable cursors of a process that changed, and when each is to be stored; those that are due go together.
 
-Owns one timer, and the appends under way of cursors that are plain: whose place is one small entry of an open cursor ledger.
-Every other cursor is told to store itself, in a task of its own. Which one is plain, and what its entry is, the cursor says;
-when it is due says its throttle. What waits is bounded by the cursors there are: each is planned once.
+Owns one timer, and the appends under way of plain cursors: the place of each is one small entry of an open cursor ledger.
+Every other cursor is told to store itself, in a task of its own. The cursor says whether it is plain, and gives its entry;
+its throttle says when it is due. The number of cursors bounds the waiting saves: each is planned once.
 """
 
 import asyncio
@@ -36,7 +36,7 @@ class PlainSave:
         self.cursor, self.writer, self.entry = cursor, writer, entry
         self.mark_delete, self.version = mark_delete, version
         self.on_end: Callable[[], None] | None = None
-        """Told at the end: who else wants to store the cursor waits for it."""
+        """Called at the end: another save of the cursor waits for it."""
 
     def part_answered(self, part: Part, error: BaseException | None) -> None:
         self.cursor.save_ended(self, error)

@@ -1,11 +1,11 @@
-"""CursorStore: where one durable cursor's state is kept: its node, and the cursor ledger that the node names.
+"""CursorStore: the place of one durable cursor's state: its node, and the cursor ledger that the node names.
 
 Owns the node's version and the writer of the cursor ledger. As in Apache a mark is an entry (PositionInfo) of the cursor
 ledger; that is made at the first mark and holds one before the node names it; a clean close writes the state into the node and
 drops the ledger. A ledger that fails or is full is replaced, and deleted after the node names the new one. One write at a time.
-What does not fit Apache's entry is written as segments with a marker (docs/cursor-segments.md); which, is the caller's to say.
+A state that does not fit Apache's entry is written as segments with a marker (docs/cursor-segments.md); the caller decides.
 
-A ledger that was let go of but not deleted when a crash came has the cursor's name in its custom metadata (`pulsar/cursor`).
+A ledger that was dropped but not deleted before a crash has the cursor's name in its custom metadata (`pulsar/cursor`).
 """
 
 import asyncio

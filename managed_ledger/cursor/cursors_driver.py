@@ -27,8 +27,8 @@ from .throttle import MarkRate
 
 
 class LedgerCursors:
-    """`path` is the node of the managed ledger, whose children are the durable cursors. `lost` gives the entries of each
-    ledger that nobody can read."""
+    """`path` is the node of the managed ledger, whose children are the durable cursors. `lost` gives the unreadable
+    entries of each ledger."""
 
     def __init__(
         self,
@@ -66,7 +66,7 @@ class LedgerCursors:
         self._do_to_each(lambda cursor: cursor.ledgers_trimmed())
 
     def entries_lost(self, ledger_id: int, entry_ids: BitMap) -> None:
-        """Acknowledges entries that nobody can read on all cursors: on the first at once, on the rest in slices."""
+        """Acknowledges unreadable entries on all cursors: on the first at once, on the rest in slices."""
         self._do_to_each(lambda cursor: cursor.acknowledge_entries(ledger_id, entry_ids))
 
     def _do_to_each(self, work: Callable[[MemoryCursor], object]) -> None:
@@ -98,7 +98,7 @@ class LedgerCursors:
         self._pass_lost(cursor)
 
     def _pass_lost(self, cursor: HostedCursor) -> None:
-        """Acknowledges lost entries: nobody asks for them a second time, so that the cursor would stay before them."""
+        """Acknowledges lost entries: no read asks for them a second time, so that the cursor would stay before them."""
         for ledger_id, entry_ids in self._lost():
             cursor.acknowledge_entries(ledger_id, entry_ids)
 

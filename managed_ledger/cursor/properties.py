@@ -1,7 +1,7 @@
 """Cursor properties that are not the subscriber's, and the ledgers that some of them name. Pure.
 
-What begins with one of the prefixes is the broker's own (Apache: ManagedCursor.CURSOR_INTERNAL_PROPERTY_PREFIX): no
-subscriber may give it, for ledgers that it names are deleted. Buckets of delayed messages are ledgers: Apache's are named by
+Properties with one of the prefixes are the broker's own (Apache: ManagedCursor.CURSOR_INTERNAL_PROPERTY_PREFIX): no
+subscriber may set them, for ledgers that they name are deleted. Buckets of delayed messages are ledgers: Apache's are named by
 the ledgers of the log that they are about, and no two may be about the same one (BucketDelayedDeliveryTracker); where a
 bucket is about a part of a ledger, or not finished, we name it in our own way.
 """
@@ -21,7 +21,7 @@ def internal(properties: Mapping[str, str]) -> dict[str, str]:
 
 
 def public(properties: Mapping[str, str]) -> dict[str, str]:
-    """Those that the subscriber gave."""
+    """The subscriber's properties."""
     return {key: value for key, value in properties.items() if not key.startswith(OWN_PREFIXES)}
 
 

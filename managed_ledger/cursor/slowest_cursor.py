@@ -1,6 +1,6 @@
-"""SlowestCursor: where the cursor is that is behind all others, without a look at all of them. Pure.
+"""SlowestCursor: the place of the cursor behind all others, without a look at all of them. Pure.
 
-Trimming asks for it whenever a cursor leaves or passes the end of a ledger, so of 30,000 readers that leave together each would
+Trimming asks for it whenever a cursor leaves or passes the end of a ledger, so each of 30,000 readers that leave together would
 look at all the others. Owns a heap of marks; an entry that no longer holds is corrected when it comes to the top (Apache: the
 heap of ManagedCursorContainer). Bound: twice as many entries as there are cursors, and a few.
 """
@@ -22,14 +22,14 @@ class Marked(Protocol):
 
 
 class SlowestCursor:
-    """The cursors of one managed ledger by their marks; it is told of those that come and of those that go back."""
+    """The cursors of one managed ledger by their marks; `noted` for each that comes or goes back."""
 
     def __init__(self, by_name: Mapping[str, Marked]) -> None:
         self._by_name = by_name
         self._heap: list[tuple[Position, str]] = []
 
     def noted(self, name: str) -> None:
-        """This cursor came, or went back. What goes forward need not be told."""
+        """This cursor came, or went back. Moves forward need not be noted."""
         heappush(self._heap, (self._by_name[name].mark_delete, name))
         self._shrink()
 
@@ -54,7 +54,7 @@ class SlowestCursor:
 
     def settle(self, entries_max: int) -> bool:
         """Correct so many entries at most; whether the topmost holds now. Where very many cursors have moved this is called
-        for some of them in each turn of the loop, before anybody asks."""
+        for some of them in each turn of the loop, before a caller asks."""
         heap = self._heap
         for _ in range(entries_max):
             if not heap or ((cursor := self._by_name.get(heap[0][1])) is not None and cursor.mark_delete == heap[0][0]):

@@ -25,12 +25,12 @@ class LedgerDeletion:
         self._task: asyncio.Task[None] | None = None
 
     def start(self) -> None:
-        """Delete in the background what is listed as such."""
+        """Delete the ledgers listed as deletable, in the background."""
         if self._metadata.deletable and self._task is None:
             self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def finish(self) -> None:
-        """Wait for what was started."""
+        """Wait for started deletions."""
         if self._task is not None:
             await asyncio.wait([self._task])
 
@@ -54,7 +54,7 @@ class LedgerDeletion:
             self._task = None
 
     async def delete_unlisted(self, ledger_id: int) -> None:
-        """One that was never listed."""
+        """Delete a ledger that was never listed."""
         await self._delete(ledger_id)
 
     async def _delete(self, ledger_id: int) -> bool:

@@ -20,8 +20,8 @@ ROOT = "/managed-ledgers/"
 
 
 class LogMetadata:
-    """The stored form of `sequence`; `node` is the first. What is in `properties`, `terminated`, `listed` and `deletable` is
-    stored. BrokenMetadata.
+    """The stored form of `sequence`; `node` is the first. The values of `properties`, `terminated`, `listed` and `deletable`
+    are stored ones. BrokenMetadata.
 
     `own_properties` is asked at each write: it gives the properties with those that the broker keeps there itself.
     """
@@ -58,8 +58,8 @@ class LogMetadata:
     async def write(
         self, *, properties: Mapping[str, str] | None = None, terminated: Position | None = None, is_certain: bool = False
     ) -> None:
-        """Store the ledgers as they are now, with these changes. ManagedLedgerFenced when somebody else wrote; where nothing
-        has changed that is found out only if it has to be certain."""
+        """Store the ledgers as they are now, with these changes. ManagedLedgerFenced when another owner wrote; where nothing
+        has changed, this is checked only if `is_certain`."""
         await unbroken(self._write(properties, terminated, is_certain))
 
     async def _write(self, properties: Mapping[str, str] | None, terminated: Position | None, is_certain: bool) -> None:

@@ -1,7 +1,7 @@
 """Trimming: deletes the ledgers at the beginning that no cursor needs, one pass at a time.
 
 The order of the steps: the ledgers leave the log and every cursor is told, the list is written with them marked, then they are
-deleted (`deletion_driver`). What can go is `trimming`'s to say.
+deleted (`deletion_driver`). `trimming` chooses the ledgers that can go.
 """
 
 import asyncio
@@ -74,7 +74,7 @@ class Trimming:
         self._is_stopped = True
 
     async def finish(self) -> None:
-        """Wait for what was begun."""
+        """Wait for the pass under way."""
         if self._task is not None:
             await asyncio.wait([self._task])
 

@@ -46,8 +46,8 @@ def trimmable(
 ) -> list[int]:
     """Their ids, ascending. `marks` are the mark-delete positions of the cursors; with none everything is consumed.
 
-    The last ledger stays: the one that is written, and of a log that is terminated the one that was (ManagedLedgerImpl's
-    currentLedger). Whoever comes then finds what was there at the end, and where that is.
+    The last ledger stays: the one that is written, or of a terminated log the one that was (ManagedLedgerImpl's
+    currentLedger). Later readers find the last entries there, and their place.
     """
     consumed = min((sequence.entries_through(mark) for mark in marks), default=sequence.end_index)
     left = sequence.size_bytes

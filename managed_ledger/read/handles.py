@@ -8,7 +8,7 @@ from bookkeeper.ledgers import LedgerError, LedgerReader, LedgerStore, LedgerWri
 from ports.loop.side_by_side import take_error
 
 HANDLES_MAX = 512
-"""Some kilobytes each. Who picks what is due out of a long log reads hundreds of ledgers in turn."""
+"""Some kilobytes each. A reader that picks due messages out of a long log reads hundreds of ledgers in turn."""
 
 
 class LedgerHandles:
@@ -26,7 +26,7 @@ class LedgerHandles:
         return self._writer_of(ledger_id) or await self.get(ledger_id)
 
     async def sources(self, ledger_ids: Collection[int]) -> Mapping[int, LedgerReader | LedgerWriter]:
-        """Those of the ledgers that are open, or can be opened."""
+        """Sources of the ledgers that are open, or can be opened."""
         writers = {ledger_id: writer for ledger_id in ledger_ids if (writer := self._writer_of(ledger_id)) is not None}
         return writers | await self.get_all([ledger_id for ledger_id in ledger_ids if ledger_id not in writers])
 
@@ -71,7 +71,7 @@ class LedgerHandles:
         self._handles.pop(ledger_id, None)
 
     def take_all(self) -> list["asyncio.Future[LedgerReader]"]:
-        """Nothing is open any more; what was being opened is the caller's to cancel."""
+        """Give up all handles; the caller cancels those that are being opened."""
         handles = list(self._handles.values())
         self._handles.clear()
         return handles

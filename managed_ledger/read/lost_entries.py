@@ -37,7 +37,7 @@ class LostEntries:
         return Position(position.ledger_id, following)
 
     def add(self, ledger_id: int, first_entry_id: int, end_entry_id: int, reason: str) -> None:
-        """They cannot be read. What of them is known already is not counted again; `tell` when the range is at its end."""
+        """Add entries that cannot be read. Those known already are not counted again; call `tell` at the end of the range."""
         known = self._known.setdefault(ledger_id, BitMap())
         fresh = BitMap(range(first_entry_id, end_entry_id)) - known
         if fresh:
@@ -45,7 +45,7 @@ class LostEntries:
             self._untold.append((ledger_id, fresh, reason))
 
     def tell(self) -> None:
-        """Count and log what was added since, a line for each range, and say it to whom it concerns."""
+        """Count and log the entries added since, a line for each range, and pass each range to `lost`."""
         untold, self._untold = self._untold, []
         while untold:
             ledger_id, lost, reason = untold.pop(0)

@@ -1,8 +1,8 @@
-"""PickedReads: entries that are scattered over a log, as runs of them alone (`wire.picked_runs`), for who reads some again.
+"""PickedReads: scattered entries of a log, as runs of them alone (`wire.picked_runs`), for callers that read some again.
 
-What lies close together is fetched together and the rest of it thrown away: a read costs more than the bytes between. What lies
-alone is asked for all at once, of who can give it so; the rest is fetched several at a time, so that a far bookie is not waited
-for once per entry. Nothing of this is kept in the cache, and no place is noted: who picks does not read on.
+Entries close together are fetched together and those between thrown away: a read costs more than the bytes between. Lone
+entries are asked for all at once, of a store that can give them so; the rest is fetched several at a time, so that a far bookie
+is not waited for once per entry. Nothing of this is kept in the cache, and no place is noted: the caller does not read on.
 """
 
 import asyncio
@@ -39,7 +39,7 @@ class Group(NamedTuple):
 
 
 def groups(wanted: BitMap, gap_max: int) -> list[tuple[int, int]]:
-    """First and last entry of what is fetched together: wanted ones with at most `gap_max` others between two of them."""
+    """First and last entry of each group fetched together: wanted ones with at most `gap_max` others between two of them."""
     ids = wanted.to_array()
     breaks = [place for place in range(1, len(ids)) if ids[place] - ids[place - 1] > gap_max + 1]
     return [(ids[start], ids[stop - 1]) for start, stop in zip([0, *breaks], [*breaks, len(ids)], strict=True)]
@@ -59,7 +59,7 @@ def within(wanted: Picks, entry_bytes: Sequence[int], bytes_max: int) -> Picks:
 
 
 class _Pick:
-    """One at work: what was fetched, by group."""
+    """One pick at work: the fetched runs, by group."""
 
     def __init__(self, wanted: Picks, found: Sequence[Group], fetch: Fetch, bytes_max: int) -> None:
         self._wanted = wanted
@@ -84,7 +84,7 @@ class _Pick:
         return self._is_whole.count(False)
 
     async def work(self) -> None:
-        """Group after group, until there is none left that nobody works at, one has failed, or it is enough."""
+        """Fetch group after group, until all are taken, one has failed, or the bytes are enough."""
         while self._next < len(self._groups) and not self._failures and self._bytes_left > 0:
             index, self._next = self._next, self._next + 1
             if self._is_whole[index]:
@@ -112,7 +112,7 @@ class _Pick:
         self._is_whole[index] = True
 
     def picked(self) -> Picked:
-        """All that comes before the first that was not fetched. ManagedLedgerError: that failed, and it is the first of all."""
+        """All entries before the first that was not fetched. ManagedLedgerError when the very first failed."""
         whole = next((index for index, is_whole in enumerate(self._is_whole) if not is_whole), len(self._groups))
         if not whole and 0 in self._failures and not self._parts[0]:
             raise self._failures[0]
@@ -145,7 +145,7 @@ class _Pick:
 
 
 async def pick(wanted: Picks, entry_bytes: Sequence[int], bytes_max: int, fetch: Fetch, fetch_all: FetchAll) -> Picked:
-    """Those of the wanted entries that can be had now: the first ones, in about `bytes_max`. `entry_bytes`: the mean by ledger.
+    """Wanted entries that can be had now: the first ones, in about `bytes_max`. `entry_bytes`: the mean by ledger.
 
     ManagedLedgerError when the first of them cannot be read.
     """

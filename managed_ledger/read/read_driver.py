@@ -1,11 +1,11 @@
-"""LedgerReads: runs from the cache or, when they are not there, from the ledgers, in large pieces for who reads on and on.
+"""LedgerReads: runs from the cache or, when they are not there, from the ledgers, in large pieces for readers that go on.
 
-A read that goes on where another one ended is a catch-up: it fetches a piece of PIECE_BYTES, once for all who wait for it, and
-keeps it in the cache; and while a reader goes through one piece the next is fetched, so that it does not wait for the disk.
-Any other read fetches what was asked for, and keeps nothing. What is fetched is bounded over all managed ledgers: what
-is on its way by `ReadsInFlight`, what waits for its reader by its share of the cache; without room there a catch-up fetches
-what was asked for, too.
-Owns the reads under way. What has been read by all that are near the end goes from the cache at once.
+A read that goes on where another one ended is a catch-up: it fetches a piece of PIECE_BYTES, once for all readers that wait for
+it, and keeps it in the cache; and while a reader goes through one piece the next is fetched, so that it does not wait for the
+disk. Any other read fetches the wanted entries, and keeps nothing. Fetched bytes are bounded over all managed ledgers: those on
+their way by `ReadsInFlight`, those that wait for their reader by its share of the cache; without room there a catch-up fetches
+the wanted entries alone, too.
+Owns the reads under way. Entries that all readers near the end have read go from the cache at once.
 """
 
 import asyncio
@@ -208,7 +208,7 @@ class LedgerReads:
     def _read_on(self, old: Position, new: Position) -> None:
         """Note where the reader is now, and release the entries that all readers have had.
 
-        Not of what this very read gave: a dispatcher comes back for the part that it could not give away. A reader that is
+        Not those that this very read gave: a dispatcher comes back for the part that it could not give away. A reader that is
         far behind holds nothing that is near the end (Apache: an inactive cursor; managedLedgerCursorBackloggedThreshold).
         """
         if not self._places.moved(old, new):
@@ -223,7 +223,7 @@ class LedgerReads:
             self._cache.remove_before(min(slowest, old, *self._kept_from.values()), start)
 
     def near_end(self) -> Position | None:
-        """Readers from here on are active: what is appended is for them. None: all are."""
+        """Readers from here on are active: new entries are cached for them. None: all are."""
         sequence = self._sequence
         index = sequence.end_index - self._settings.managed_ledger_cursor_backlogged_threshold
         return sequence.position_at(index) if index > sequence.first_index else None
@@ -252,7 +252,7 @@ class LedgerReads:
         return before is not None and Position(before.ledger_id, before.entries) in self._places
 
     def _look_ahead(self, position: Position) -> None:
-        """Fetch what a reader will ask for next; unless others wait already."""
+        """Fetch the piece that a reader will want next, unless other reads wait already."""
         if not self._in_flight.waiting:
             task = self._begin_piece(position)
             if task is not None:

@@ -1,7 +1,7 @@
 """Holes: the entries acknowledged beyond mark-delete, as one bitmap per data ledger. Pure.
 
-While they fit Apache's format all of them are in memory. Beyond that they have `pages` (`pages.HolePages`): then segments that
-nobody uses may be on disk only, and what is asked of those is answered as if nothing of them were acknowledged.
+While they fit Apache's format all of them are in memory. Beyond that they have `pages` (`pages.HolePages`): then unused
+segments may be on disk only, and all their entries pass for unacknowledged.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,7 +20,7 @@ from .segments import HolePages
 _NO_LEDGERS: Any = SortedDict()
 """Shared by all cursors without holes, which are most: one of their own takes two kilobytes."""
 NONE = BitMap()
-"""Shared by all who ask for a ledger without holes; nobody may change it."""
+"""Shared by all callers that ask for a ledger without holes; it must not be changed."""
 
 
 class Holes(HolesRow):
@@ -48,7 +48,7 @@ class Holes(HolesRow):
         return found
 
     def add(self, ledger_id: int, entry_ids: BitMap) -> BitMap:
-        """Those that were not in it."""
+        """Add the entries; returns those that are new."""
         known = self._by_ledger.get(ledger_id)
         if known is None:
             if not entry_ids:
@@ -109,7 +109,7 @@ class Holes(HolesRow):
             del by_ledger[position.ledger_id]
 
     def keep_only(self, existing: Mapping[int, int]) -> None:
-        """Forget what is not in these ledgers, of so many entries each."""
+        """Forget holes outside these ledgers, of so many entries each."""
         for ledger_id, known in list(self._by_ledger.items()):
             entries = existing.get(ledger_id, 0)
             beyond = known.range_cardinality(entries, 1 << 32)
@@ -142,7 +142,7 @@ class Holes(HolesRow):
     # segments
 
     def restore_segments(self, stored: Sequence[StoredSegment]) -> None:
-        """They are on disk, nothing is in memory."""
+        """Restore segments that are on disk; none is in memory."""
         self.pages = HolePages(self._own(), stored)
         self.count = sum(segment.count for segment in stored)
 
@@ -162,7 +162,7 @@ class Holes(HolesRow):
         return self.pages
 
     def end_pages(self, pages: HolePages) -> None:
-        """They are stored in Apache's format."""
+        """End the segments: the holes are stored in Apache's format."""
         if self.pages is pages:
             assert not pages.absent, "a segment would be lost"
             self._dissolve()

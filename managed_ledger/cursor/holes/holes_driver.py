@@ -148,7 +148,7 @@ class StoredHoles:
             self._loading = None
 
     async def _load_for_save(self) -> None:
-        """Whatever another cursor loads meanwhile, what this save needs stays."""
+        """Load the segments that this save needs; they stay, whatever another cursor loads meanwhile."""
         while (pages := self._machine.holes.pages) is not None and (missing := pages.missing_for_save(self._ranges_max)):
             pages.is_held = True
             try:
@@ -189,7 +189,7 @@ class StoredHoles:
         self._loads += 1
 
     async def _go_without_lost(self) -> None:
-        """Those that a roll-over cannot copy are loaded as far as they can be read; it then writes them from memory."""
+        """Load segments that a roll-over cannot copy, as far as they can be read; it then writes them from memory."""
         pages = self._machine.holes.pages
         for segment in [] if pages is None else pages.missing(FIRST, END):
             if self._machine.holes.pages is pages:

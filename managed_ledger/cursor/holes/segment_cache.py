@@ -1,6 +1,6 @@
-"""HoleCache: which segments of all cursors stay in memory: those used last, within a bound. Pure.
+"""HoleCache: segments of all cursors that stay in memory: those used last, within a bound. Pure.
 
-Only what is stored can be let go. What is not stored yet stays, beyond the bound if need be, until the next save.
+Only stored segments can be evicted. Others stay, beyond the bound if need be, until the next save.
 """
 
 from collections import OrderedDict
@@ -53,7 +53,7 @@ class HoleCache:
             self.size_bytes -= self._used.pop(key)
 
     def shrink(self, keep: int = 0) -> None:
-        """Back within the bound. The last `keep` that were used stay all the same: whoever asked for them needs them now."""
+        """Evict until within the bound. The last `keep` used segments stay all the same: their caller needs them now."""
         refused: list[tuple[SegmentOwner, Position, int]] = []
         while self.size_bytes > self._bytes_max and len(self._used) > keep:
             (owner, start), weight = self._used.popitem(last=False)

@@ -1,7 +1,7 @@
 """Segments, additions and markers as entries of a cursor ledger: format version 1, described in docs/cursor-segments.md. Pure.
 
-The first byte of the magic has protobuf's wire type 7, which does not exist: whoever takes such an entry for a PositionInfo
-gets an error, never a position. What cannot be read is an error that names the cursor and the entry.
+The first byte of the magic has protobuf's wire type 7, which does not exist: a reader that takes such an entry for a
+PositionInfo gets an error, never a position. An unreadable entry is an error that names the cursor and the entry.
 """
 
 import struct

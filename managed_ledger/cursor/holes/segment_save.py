@@ -1,4 +1,4 @@
-"""A segment as the cursor has it, and a save of what changed: the entries to append, then the marker. Pure."""
+"""A segment as the cursor has it, and a save of the changes: the entries to append, then the marker. Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,7 +1,7 @@
-"""Parts of holes: the bits of a span of positions, what they weigh, and where a span is cut in two. Pure.
+"""Parts of holes: the bits of a span of positions, their weight, and the place where a span is cut in two. Pure.
 
-A weight is about what CRoaring holds in memory and writes: per container (65,536 entries of one ledger) the smallest of a list
-of values, a list of runs and a bit set. No Python statement per entry: one per container.
+A weight is about the bytes that CRoaring holds in memory and writes: per container (65,536 entries of one ledger) the smallest
+of a list of values, a list of runs and a bit set. No Python statement per entry: one per container.
 """
 
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ _BIT_SET_BYTES = 8192
 
 
 def part(bits: BitMap, first: int, last: int) -> BitMap:
-    """A copy of what is in [first, last]."""
+    """A copy of the bits in [first, last]."""
     if not bits:
         return BitMap()
     lowest, highest = int(bits.min()), int(bits.max())
@@ -60,7 +60,7 @@ def next_bit(bits: BitMap, at: int) -> int | None:
 
 
 def containers(bits: BitMap) -> Iterator[tuple[int, int]]:
-    """The first entry that a container can have, and what the container weighs."""
+    """The first entry that each container can have, and the container's weight."""
     at = next_bit(bits, 0)
     while at is not None:
         first = at - at % CONTAINER

@@ -1,12 +1,12 @@
 """HolePages: the holes of one cursor as segments, some of which are on disk only. Pure.
 
 Owns the partition: segments follow one another without gap, from the first position to the last there can be, each up to the
-next one's start. A segment is stored as one entry, and what was acknowledged in it since as another one, its addition, until
-that is no longer small. What is acknowledged of a segment that is not resident is kept all the same, and the segment is
+next one's start. A segment is stored as one entry, and later acknowledgements in it as another one, its addition, until that
+is no longer small. Acknowledgements in a segment that is not resident are kept all the same, and the segment is
 `wanted`: until it is loaded the cursor may take an acknowledged entry for a new one, never the other way round.
 
 Invariants: `unsaved` has every acknowledgement that neither is stored nor belongs to a save under way (`_in_flight`); a segment
-that is not resident has an entry; `absent` is the number of these. What a save costs depends on what changed: `_rows` has the
+that is not resident has an entry; `absent` is the number of these. The cost of a save depends on the changes: `_rows` has the
 marker's row of each segment with an entry, `_entryless` the others, `_range_sum` is kept.
 """
 
@@ -43,7 +43,7 @@ class HolePages:
         self.wanted: dict[Position, None] = {}
         self.absent = 0
         self.passed: list[Position] = []
-        """Segments that were in memory and that mark-delete has passed. Whoever has told the cache clears it."""
+        """Segments that were in memory and that mark-delete has passed. The caller that tells the cache clears it."""
         self.is_held = False
         """While a save is under way, from its loading on: nothing is evicted."""
         self._rows = MarkerRows()
@@ -188,7 +188,7 @@ class HolePages:
     def loaded(
         self, start: Position, stored: Mapping[int, BitMap], added: Mapping[int, BitMap], *, is_whole: bool
     ) -> dict[int, BitMap]:
-        """The segment is resident from now on. Its entries that were not known, which `known` has now.
+        """Make the segment resident. Returns its entries that were not known, which `known` has now.
 
         Not `is_whole`: an entry of it cannot be read, so that the next save writes it anew.
         """
@@ -247,7 +247,7 @@ class HolePages:
     def plan(self, state: CursorState, *, whole: bool) -> SavePlan:
         """Plan a save of all changes; `whole`: everything, for a new ledger. Until `stored` or `failed` there is no other plan.
 
-        What changed must be resident (`missing_for_save`).
+        Changed segments must be resident (`missing_for_save`).
         """
         changed = dict.fromkeys(self._segments) if whole else self._touched(self._unsaved) | self._entryless
         self.is_held = True
