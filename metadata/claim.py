@@ -1,9 +1,9 @@
 """Claim: an ephemeral node that is to be there with our value, for as long as we want it. Pure.
 
-What registration (a bookie under /ledgers/available), ownership (a bundle under /namespace) and leadership
-(/loadbalance/leader) have in common. The node is ours by its session; a node with our value from an earlier session of ours
+Registration (a bookie under /ledgers/available), ownership (a bundle under /namespace) and leadership
+(/loadbalance/leader) are claims. The node is ours by its session; a node with our value from an earlier session of ours
 is taken away and made again, because it would go when that session's time is out (Pulsar's ResourceLockImpl). From
-SESSION_LOST on somebody else may have it: the claim is not held, whatever the node says, until it is made again.
+SESSION_LOST on another client may have it: the claim is not held, whatever the node says, until it is made again.
 """
 
 from enum import Enum
@@ -14,7 +14,7 @@ from wire.record import record
 
 
 class Hold(Enum):
-    """TAKING: asked for. HELD: ours. BUSY: somebody else's. FREE: not wanted."""
+    """TAKING: asked for. HELD: ours. BUSY: another client's. FREE: not wanted."""
 
     TAKING = "taking"
     HELD = "held"

@@ -158,7 +158,7 @@ class Claim:
         await self._make(Make(later.attempt))
 
     async def _delete_ours(self) -> None:
-        """Delete our node by its version, so that a node that somebody else made since is left alone."""
+        """Delete our node by its version, so that a node that another client made since is left alone."""
         try:
             found = await self._store.get(self._path)
             if found is not None and found.value == self._value:
@@ -170,7 +170,7 @@ class Claim:
 
 
 async def acquire_lock(store: MetadataStore, sessions: Sessions, path: str, value: bytes, lost: Callable[[], None]) -> Claim:
-    """A lock that is held now; ClaimBusy when somebody else has it, StoreClosed. `lost` is called when it may not be ours."""
+    """A lock that is held now; ClaimBusy when another client has it, StoreClosed. `lost` is called when it may not be ours."""
 
     def told(hold: Hold, _holder: bytes) -> None:
         if was_held and hold is not Hold.HELD:

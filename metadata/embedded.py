@@ -1,15 +1,15 @@
 """EmbeddedStore: the metadata store of one process, a tree in memory that SQLite makes durable (docs/adr/0003).
 
 A write takes effect in the tree at once, so that later ones are judged by it, and is answered after its group is committed: all
-that waits when a commit starts goes into one transaction. A read that touches what is not durable yet waits for it, and so
-does a refusal, because nobody may act on what a crash could undo. Watchers are notified of a change after its commit.
-A transaction that the disk refuses (it is full, or fails) is taken back, with all that was applied after it. The calls in it
+writes that wait when a commit starts go into one transaction. A read of changes that are not durable yet waits for them, and so
+does a refusal, because no caller may act on what a crash could undo. Watchers are notified of a change after its commit.
+A transaction that the disk refuses (it is full, or fails) is taken back, with all calls applied after it. The calls in it
 are then judged again and committed one at a time, in their order: those that the disk refuses alone fail with StoreFull. Rows
 keep room for themselves (`Rows.keep_room`). The last half of that room is for calls that add no node: ending a ledger, saving
 a cursor and deleting go on while a call that makes nodes is refused. A transaction that fails otherwise ends the store: every
 pending and later call fails with StoreClosed.
 Ephemeral nodes are in memory only; the session is the process.
-Bounds: what waits is one operation per awaiting caller.
+Bounds: one waiting operation per awaiting caller.
 """
 
 import asyncio
@@ -43,7 +43,7 @@ KEEP_SECONDS = 1.0
 
 
 class EmbeddedStore(WritesByCommit):
-    """Satisfies `metadata.store.MetadataStore`. `failed` is told once when the store has ended by itself."""
+    """Satisfies `metadata.store.MetadataStore`. `failed` is called once when the store has ended by itself."""
 
     def __init__(
         self,

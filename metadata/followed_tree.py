@@ -1,6 +1,6 @@
 """FollowedTree: reads a part of the metadata again whenever something in it has changed, and until it could be read.
 
-Owns the watch and the task; what is read, and kept, is its owner's. Changes that come while one reads are one more read.
+Owns the watch and the task; its owner reads and keeps the values. Changes that come during a read are one more read.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Group: the calls of one transaction of the embedded store, what they changed, and who waits for its end.
+"""Group: the calls of one transaction of the embedded store, their changes, and the futures of its end.
 
 Owns no tree and no file: `metadata.embedded` applies the calls, has the rows written, and answers. Each answer is given once.
 """
@@ -26,7 +26,7 @@ class Call:
 
 @dataclass(slots=True)
 class Group:
-    """Calls that are committed together. Of each path only the last state is written."""
+    """Calls that are committed together. Only the last state of each path is written."""
 
     nodes: dict[str, Node | None] = field(default_factory=dict)
     counters: dict[str, int] = field(default_factory=dict)

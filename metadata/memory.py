@@ -28,7 +28,7 @@ class SharedTree:
 class MemoryStore(WritesByCommit):
     """A session on a tree; satisfies `metadata.store.MetadataStore`.
 
-    `alone`: nobody else uses the tree, so that what earlier sessions left behind ends now, as in the embedded store.
+    `alone`: no other store uses the tree, so that nodes left by earlier sessions end now, as in the embedded store.
     `answer_delay`: seconds (asked per write) between a write and its answer; answers keep the order of the writes.
     """
 

@@ -1,6 +1,6 @@
-"""MeteredStore: a metadata store that counts what is asked of it and how long it takes (Apache: MetadataStoreStats).
+"""MeteredStore: a metadata store that counts and times its calls (Apache: MetadataStoreStats).
 
-Changes nothing of what is asked. The operations of one commit count each, with the time of all.
+Passes every call on unchanged. The operations of one commit count each, with the time of all.
 """
 
 import asyncio

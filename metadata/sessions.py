@@ -1,8 +1,8 @@
-"""Sessions: what a metadata store tells those who hold ephemeral nodes. Pure.
+"""Sessions: events that a metadata store tells holders of ephemeral nodes. Pure.
 
-Apache's words (Pulsar's SessionEvent): between CONNECTION_LOST and RECONNECTED the nodes are still there and nobody else can
-take them; from SESSION_LOST on others may, so a holder that relies on one must stop; after SESSION_REESTABLISHED they are to be
-made again.
+Apache's words (Pulsar's SessionEvent): between CONNECTION_LOST and RECONNECTED the nodes are still there and no other client
+can take them; from SESSION_LOST on others may, so a holder that relies on one must stop; after SESSION_REESTABLISHED the holder
+makes them again.
 """
 
 from collections.abc import Callable

@@ -47,7 +47,7 @@ class Watches:
 
 
 async def until(store: MetadataStore, path: str, is_so: Callable[[], Awaitable[bool]], seconds_max: float) -> bool:
-    """False when it was not so within the time. Whatever `is_so` raises."""
+    """Wait until `is_so`; False when the time ends before. Errors of `is_so` are raised."""
     changed = asyncio.Event()
     unwatch = store.watch(path, lambda _: changed.set())
     try:

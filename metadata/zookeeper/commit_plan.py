@@ -1,9 +1,9 @@
 """A commit as ZooKeeper's steps. Pure.
 
 The contract makes missing parents and knows "write it whether it is there or not"; ZooKeeper knows neither. So a plan is
-made on what is believed of the tree (at first: parents are there, targets are not), sent as one multi, and where ZooKeeper
-refuses for a wrong belief, `learn` corrects the belief and the next plan is made. What is refused for another reason is the
-caller's error.
+made on beliefs about the tree (at first: parents are there, targets are not), sent as one multi, and where ZooKeeper
+refuses for a wrong belief, `learn` corrects the belief and the next plan is made. A refusal for another reason is the caller's
+error.
 """
 
 from collections.abc import Sequence
@@ -109,9 +109,9 @@ def ancestors(path: str) -> list[str]:
 
 
 def learn(plan: Plan, operations: Sequence[Operation], refused: Refused, beliefs: Beliefs) -> list[str]:
-    """Correct the beliefs by a refusal, or raise what the caller is to be told.
+    """Correct the beliefs by a refusal, or raise the caller's error.
 
-    Returns the paths of which the caller has to find out whether they are there, before the next plan.
+    Returns the paths that the caller has to look up before the next plan.
     """
     step, index = plan.steps[refused.index], plan.operations[refused.index]
     operation = None if index == PARENT else operations[index]

@@ -1,9 +1,8 @@
-"""SessionMachine: what a session's events mean. Pure; owns the state of the session, nothing else.
+"""SessionMachine: the meaning of a session's events. Pure; owns the state of the session, nothing else.
 
 A client cut off from ZooKeeper is not told that its session has expired: it would learn it only after connecting again. So
 silence counts here too, as in Pulsar's ZKSessionWatcher: after 5/6 of the session's time without a word from the server the
-session is held to be lost, before another client can take over what it held. If it turns out to live, that is told as its
-being re-established.
+session is held to be lost, before another client can take over its nodes. If it turns out to live, it counts as re-established.
 """
 
 from dataclasses import dataclass

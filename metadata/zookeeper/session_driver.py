@@ -135,7 +135,7 @@ class SessionDriver:
         _log.log(level, line("ZooKeeper session", state=after.value, was=before.value, session=session))
 
     def _let_go(self) -> None:
-        """The watches first: who waits may rely on hearing of what changes after its request."""
+        """Resume the watches first: a waiting caller may rely on news of changes after its request."""
         self._seen_zxid = max(self._seen_zxid, self._session.zxid_when_lost)
         self._resume(self._seen_zxid)
         for waiter in self._waiting:

@@ -1,7 +1,7 @@
-"""SessionKey: what it takes to end a ZooKeeper session from another process, and the ending.
+"""SessionKey: servers, id and password to end a ZooKeeper session from another process, and the ending.
 
-Only who knows that the owner is gone may do it: its parent, once the process was reaped. Its ephemeral nodes go at once then,
-and not when its time is out.
+Only a process that knows that the owner is gone may do it: its parent, once the process was reaped. Its ephemeral nodes go at
+once then, and not when its time is out.
 """
 
 import logging

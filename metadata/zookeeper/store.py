@@ -1,8 +1,8 @@
 """ZooKeeperStore: the metadata contract on ZooKeeper. The driver of the pure machines beside it, over the port in `requests`.
 
-Requests wait while there is no connection, until their time is out. Reads are asked again after a lost connection; of a
-write it is found out first what became of it (`outcome`). The store outlives its sessions: after an expiry the next one is
-opened, watches are set again and what was missed is told; ephemeral nodes are gone then, and listeners are notified
+Requests wait while there is no connection, until their time is out. Reads are asked again after a lost connection; the
+outcome of a write is found out first (`outcome`). The store outlives its sessions: after an expiry the next one is
+opened, watches are set again and missed changes are told; ephemeral nodes are gone then, and listeners are notified
 (`metadata.sessions`). Bounds: one request per awaiting caller, of which REQUESTS_MAX are on their way; WALK_MAX listings of
 the watched trees beside them.
 """

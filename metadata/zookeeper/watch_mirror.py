@@ -1,12 +1,12 @@
-"""Mirror: the paths that watchers have been told of, so that what was missed while disconnected is told afterwards. Pure.
+"""Mirror: the paths that watchers have been told of, so that changes missed while disconnected are told afterwards. Pure.
 
-ZooKeeper sends changes to those who are connected; a watch that is set again tells nothing of the time between. So after
-each connection the watched trees are walked (`listed` for each answer, in the order of the answers and events), and what
-differs is told: a path unknown is CREATED, a known one that is not there DELETED, one whose zxid is newer than what was seen
-before MODIFIED. Told at least once: what was made or written just around the loss of the connection may be told twice.
+ZooKeeper sends changes to connected clients; a watch that is set again tells nothing of the time between. So after
+each connection the watched trees are walked (`listed` for each answer, in the order of the answers and events), and each
+difference is told: a path unknown is CREATED, a known one that is not there DELETED, one whose zxid is newer than the one seen
+before MODIFIED. Told at least once: a change just around the loss of the connection may be told twice.
 
-What a read showed counts too (`seen`): a reader that keeps it is notified when it changes or goes, also if the connection was
-lost before the first walk had come that far.
+Nodes found by a read count too (`seen`): a reader that keeps one is notified when it changes or goes, also if the connection
+was lost before the first walk had come that far.
 """
 
 from collections.abc import Sequence
@@ -16,7 +16,7 @@ from metadata.store import Change, Notification
 from metadata.zookeeper.requests import Listed
 
 NOTHING_IS_NEWS = 1 << 64
-"""A zxid beyond every other: for the first walk, before which nobody was told of anything."""
+"""A zxid beyond every other: for the first walk, before which no watcher was told of anything."""
 
 
 class Walk:
@@ -87,7 +87,7 @@ class Mirror:
                 self._loose.pop(path, None)
 
     def seen(self, path: str, names: Sequence[str] = ()) -> None:
-        """A read found a node, and these children of it. Nobody was told of them by that."""
+        """A read found a node, and these children of it. No watcher was told of them by that."""
         if self._is_watched(path):
             shown = (path, *(join_path(path, name) for name in names))
             self._loose |= dict.fromkeys(each for each in shown if each not in self._names)

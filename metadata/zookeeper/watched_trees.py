@@ -1,4 +1,4 @@
-"""FollowedTrees: keeps watches set at the server and walks the watched trees; what it learns the watchers are told.
+"""FollowedTrees: keeps watches set at the server and walks the watched trees; tells watchers of changes.
 
 Owns which trees are followed and for how many watchers. Bound: WALK_MAX listings on their way.
 """
@@ -29,7 +29,7 @@ WALK_MAX = 100
 
 
 class FollowedTrees:
-    """All trees that somebody watches."""
+    """All watched trees."""
 
     def __init__(self, sessions: SessionDriver, tell: Callable[[Sequence[Notification]], None]) -> None:
         self._sessions, self._tell = sessions, tell

@@ -1,4 +1,4 @@
-"""WriteOrder: which writes may run beside each other. Pure; owns who waits for whom.
+"""WriteOrder: which writes may run beside each other. Pure; owns the waits of writes for others.
 
 ZooKeeper does the requests of a connection in their order, but a write that has to be planned anew comes later. So a write
 waits for the earlier ones that touch its path, one above or one below it; unrelated ones do not wait for each other.
@@ -12,7 +12,7 @@ from metadata.zookeeper.commit_plan import ancestors
 
 @dataclass(eq=False, slots=True)
 class Turn:
-    """One write: what it touches, and the earlier writes that it waits for."""
+    """One write: the paths that it touches, and the earlier writes that it waits for."""
 
     paths: frozenset[str]
     above: frozenset[str]

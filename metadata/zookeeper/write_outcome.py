@@ -1,10 +1,10 @@
 """Outcome of a write whose answer was lost. Pure.
 
-A commit is all or nothing, so one operation that shows decides for all. An operation shows by what is at its path now: at
+A commit is all or nothing, so one operation that shows decides for all. The node at an operation's path shows it: at
 the version that it expected, it was not done; one version later with its bytes, it was. That another client wrote the very
 same bytes at the same version cannot be told apart from our own write, and need not be where the bytes are all that counts;
-who must know puts a token of its own into the value, as BookKeeper does (LedgerMetadataFormat.cToken). An ephemeral node
-names its session.
+a caller that must know puts a token of its own into the value, as BookKeeper does (LedgerMetadataFormat.cToken). An ephemeral
+node names its session.
 """
 
 from collections import Counter
