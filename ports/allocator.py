@@ -1,6 +1,6 @@
-"""The memory of this process, as its C library keeps it: what was freed goes back to the system when somebody says so.
+"""The memory of this process, as its C library keeps it: freed memory goes back to the system on request.
 
-glibc keeps what was freed between what is used; who has copied many megabytes for a moment, next to what grows, leaves
+glibc keeps freed memory between pieces in use: a process that copies many megabytes for a moment, while other data grow, leaves
 as much behind each time. Other libraries have no such call, and need none: nothing happens.
 """
 

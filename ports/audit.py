@@ -1,6 +1,6 @@
 """The audit log: one line for each mutation that is asked for over REST, with who, what, from where and how it ended.
 
-Of brokers and bookies alike. What does not change anything (GET, HEAD, OPTIONS) has no line. Bodies are shown as far as they
+For brokers and bookies alike. Requests that change nothing (GET, HEAD, OPTIONS) have no line. Bodies are shown as far as they
 are JSON and short; the values of members and keys that hold secrets are not. Owns nothing: the line's own file is set up by
 the process.
 """
@@ -107,7 +107,7 @@ def shown_path(scope: Scope) -> str:
 
 
 def shown_body(body: bytes, size: int) -> str:
-    """JSON in one line with its secrets masked; of anything else, and of what is long, the number of bytes."""
+    """JSON in one line with its secrets masked; for any other body, and for a long one, the number of bytes."""
     if size > BODY_BYTES_SHOWN_MAX:
         return f"{size} bytes"
     try:

@@ -34,7 +34,7 @@ class LineLimits:
         self._look_at = 0.0
 
     def lets_through(self, place: Place, now: float) -> bool:
-        """Whether a line of that place is told; else it is counted. `ended` was called before with that time."""
+        """Whether a line of that place is logged; else it is counted. `ended` was called before with that time."""
         known = self._places.get(place)
         if known is None:
             if not self._places:

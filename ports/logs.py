@@ -131,7 +131,7 @@ def _left_out(place: tuple[str, str, int], count: int) -> logging.LogRecord:
 
 
 def configure_logs(level: str | None = None, stream: TextIO | None = None, form: str | None = None, process: str = "") -> None:
-    """Send everything at `level` or above to `stream` (stderr when None). What is None is as the environment says.
+    """Send everything at `level` or above to `stream` (stderr when None). `level` or `form` None: as the environment says.
     `process`: its number, where several write to one log.
 
     Calling it again replaces the earlier set-up. BadLogSetting.

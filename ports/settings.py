@@ -17,7 +17,7 @@ S = TypeVar("S")
 
 
 class BadSetting(Exception):
-    """A key that nobody knows, or a value that does not fit; the message names it and the remedy."""
+    """An unknown key, or a value that does not fit; the message names it and the remedy."""
 
 
 def fold(key: str) -> str:
@@ -26,7 +26,7 @@ def fold(key: str) -> str:
 
 
 def is_secret(key: str) -> bool:
-    """Whether the value of `key` must not be shown to anybody. Apache's keys tell by their names."""
+    """Whether the value of `key` must not be shown. Apache's keys tell by their names."""
     name = fold(key)
     return any(word in name for word in _SECRET_WORDS) and not name.endswith(_OF_SECRETS)
 
@@ -75,7 +75,7 @@ def build_settings(cls: type[S], values: Mapping[str, str]) -> S:
 
 
 def overwrite(settings: S, fresh: S) -> None:
-    """Give an instance that others hold the values of `fresh`: frozen means that nobody but the configuration does this."""
+    """Give an instance that others hold the values of `fresh`: frozen means that only the configuration does this."""
     for field in dataclasses.fields(fresh):  # type: ignore[arg-type]  # S is always a dataclass; typing has no bound for that
         object.__setattr__(settings, field.name, getattr(fresh, field.name))
 

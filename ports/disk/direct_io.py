@@ -1,8 +1,8 @@
 """Transfers that bypass the page cache (O_DIRECT), for files that are written once in large pieces and read in large ones.
 
 The kernel wants memory that begins on a page, and places and sizes in whole sectors. So a write goes through one piece of such
-memory, copied on the lane's thread; a large read gets a piece of its own, which is used again when nobody holds its bytes any
-more. Owns that memory, for the files of one lane. Caches nothing. Why: docs/adr/0015-entry-logs-bypass-the-page-cache.md.
+memory, copied on the lane's thread; a large read gets a piece of its own, which is used again when no reader holds its bytes
+any more. Owns that memory, for the files of one lane. Caches nothing. Why: docs/adr/0015-entry-logs-bypass-the-page-cache.md.
 """
 
 import errno
@@ -38,7 +38,7 @@ class DirectMemory:
         return self._room
 
     def piece(self, size: int) -> memoryview:
-        """Piece of at least that size: one that nobody holds, or a new one."""
+        """Piece of at least that size: one that no reader holds, or a new one."""
         pieces = self._pieces
         for index in range(len(pieces)):
             if size <= len(pieces[index]) <= 2 * size and sys.getrefcount(pieces[index]) == 2:  # this list's, and the call's

@@ -1,4 +1,4 @@
-"""KeptRoom: files that keep room on a disk back for those who cannot wait until somebody makes some.
+"""KeptRoom: files that keep room on a disk for writers that cannot wait until an operator makes some.
 
 The files hold nothing. A writer that finds the disk full takes one under a name of its own and writes into it: its blocks never
 become free in between, so no other program gets them. All are made again when the disk has room for them several times over.
@@ -14,10 +14,10 @@ from ports.logs import line
 NO_ROOM = frozenset({errno.ENOSPC, errno.EDQUOT})
 """Errors of a full disk."""
 SHARE = 64
-"""The disk holds this many times what is kept, at least."""
+"""The disk is at least this many times as large as the kept room."""
 BYTES_MAX = 16 << 20
 TIMES_FREE_MIN = 4
-"""The files are made only where so many times their size is free: what is scarce is left to those who write."""
+"""The files are made only where so many times their size is free: scarce room is left to writers."""
 log = logging.getLogger("interpulse")
 
 

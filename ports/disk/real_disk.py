@@ -35,7 +35,7 @@ class RealFile:
         self._descriptor = descriptor
         self._lane = lane
         self._is_synced = False
-        """All that was asked of it until now is made durable; what its opener finds in it may not be."""
+        """The operations so far are durable when the last of them ends; bytes that the opener found may not be."""
 
     @property
     def path(self) -> str:

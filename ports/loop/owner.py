@@ -1,8 +1,8 @@
 """Ways from a part back to its owner that do not keep the owner.
 
 An owner that holds a part, which holds the owner, is a ring: it goes only when the cycle collector looks at it, and a server
-sets aside what has lived for a while, where the collector never looks (docs/adr/0029). Of what there can be very many
-(topics, subscriptions, cursors, connections) no ring may be left at the end, so a part reaches its owner by one of these.
+sets aside long-lived objects, where the collector never looks (docs/adr/0029). Numerous objects (topics,
+subscriptions, cursors, connections) must leave no ring at the end, so a part reaches its owner by one of these.
 `python -m tests.leftovers.count_cycles` finds the rings that are left.
 
 A topic has some thirty of these ways: each is an object of two fields, a quarter of the size of a function made for it.
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 def weakly(owner: T) -> T:
-    """The owner with all its members. ReferenceError once it is gone: for parts that nobody uses without holding the owner."""
+    """The owner with all its members. ReferenceError once it is gone: for parts whose users hold the owner."""
     found: T = proxy(owner)
     return found
 

@@ -4,7 +4,7 @@ asyncio's futures tell each callback in the next turn of the loop: a handle, a c
 of a chain. A run passes five such links between the disk and the socket; with promises it passes them in one turn.
 Failures and cancellations are told in the next turn, as asyncio does it: they are not urgent, and code that fails many
 promises in a row need not expect to be called back in the middle of it.
-A listener must not raise (the loop's exception handler is told if it does), and its caller may be in the middle of something.
+A listener must not raise (the loop's exception handler gets the error), and its caller may be in the middle of its work.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """Work on many things side by side, some at a time: however many there are, others on the loop have their turn.
 
-Whatever is done for each of a collection without a bound (topics, partitions, subscriptions, cursors, bundles, producers) is
-done by this and not by `asyncio.gather`: that begins all of it in one turn of the loop, and holds a task for each.
+Work for each of a collection without a bound (topics, partitions, subscriptions, cursors, bundles, producers) is done by this
+and not by `asyncio.gather`: that begins all of it in one turn of the loop, and holds a task for each.
 """
 
 import asyncio
@@ -16,9 +16,9 @@ AT_ONCE_MAX = 32
 
 
 async def side_by_side(works: Iterable[Coroutine[Any, Any, T]], at_once_max: int = AT_ONCE_MAX) -> list[T | BaseException]:
-    """Do all of it; what each returned or raised, in the order given. Give a generator: each work is made when its turn comes.
+    """Do all works; their results or errors, in the order given. Give a generator: each work is made when its turn comes.
 
-    When the caller is cancelled, what is under way is cancelled too, and the rest does not begin.
+    When the caller is cancelled, works under way are cancelled too, and the rest does not begin.
     """
     found: list[T | BaseException] = []
     waiting = enumerate(works)
@@ -65,7 +65,7 @@ async def together(*works: Coroutine[Any, Any, T]) -> list[T]:
 
 
 async def unbroken(work: Coroutine[Any, Any, T]) -> T:
-    """Do it to its end even if the caller is cancelled: what was written and not noted looks like another owner's work."""
+    """Do it to its end even if the caller is cancelled: a write that was not noted looks like another owner's."""
     task = asyncio.get_running_loop().create_task(work)
     task.add_done_callback(take_error)
     try:

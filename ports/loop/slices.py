@@ -4,7 +4,7 @@ For every loop over a collection without a bound (topics, partitions, subscripti
 in it: what is in memory comes without a wait. Counted, not timed, so that a simulation does the same each time.
 
 `aside` runs a long calculation in a thread, and a short one, or one in simulation, at once. It is for pure functions over
-values that nobody changes meanwhile. The thread and the loop share the interpreter: others wait for a few milliseconds at a
+values that do not change meanwhile. The thread and the loop share the interpreter: others wait for a few milliseconds at a
 time (`sys.getswitchinterval`), not for the whole calculation.
 """
 
@@ -36,12 +36,12 @@ class _Slices(AsyncIterator[T]):
 
 
 def in_slices(things: Iterable[T], at_a_time: int = SLICE) -> AsyncIterator[T]:
-    """`async for` each of them; give a copy of what may change meanwhile."""
+    """`async for` each of them; give a copy of a collection that may change meanwhile."""
     return _Slices(things, at_a_time)
 
 
 def do_in_slices(works: Iterable[Callable[[], object]], then: Callable[[], object], at_a_time: int = SLICE) -> None:
-    """Call all of them, the first slice at once and each other in a turn of its own; then `then`. For what cannot wait."""
+    """Call all of them, the first slice at once and each other in a turn of its own; then `then`. For plain functions."""
     waiting = iter(works)
     _do_slice(next(waiting, None), waiting, then, at_a_time)
 
@@ -64,7 +64,7 @@ def _do_slice(
 
 
 def taken_apart(things: Iterable[T]) -> Iterator[T]:
-    """Each thing of a copy, which keeps none that was taken: what ends in a slice leaves memory in its turn."""
+    """Each thing of a copy, which keeps none that was taken: those that end in a slice leave memory in its turn."""
     rest = list(things)
     rest.reverse()
     return (rest.pop() for _ in range(len(rest)))

@@ -2,7 +2,7 @@
 
 For requests of peers that make something (a producer, a subscription, a topic): each takes milliseconds of the loop, and a
 peer may send a thousand at once. The parties take turns, so that one with a thousand does not keep another's only one waiting.
-Owns who waits, and how many works of each party are under way. Bounds: UNDER_WAY_MAX of a party, its next one waits until one
+Owns the waiting works, and the number under way of each party. Bounds: UNDER_WAY_MAX of a party, its next one waits until one
 has ended; WAITING_MAX that wait, the next one is refused (StartsFull).
 """
 
@@ -22,7 +22,7 @@ class StartsFull(Exception):
 
 
 class Starts:
-    """The works of one loop. Who was let begin, by `take` or `turn`, says so when it has `ended`, however it went."""
+    """The works of one loop. A caller whose work may begin, by `take` or `turn`, calls `ended` at its end, however it went."""
 
     def __init__(
         self, per_turn: int = STARTS_PER_TURN, under_way_max: int = UNDER_WAY_MAX, waiting_max: int = WAITING_MAX
@@ -49,7 +49,7 @@ class Starts:
         return True
 
     async def turn(self, party: int) -> None:
-        """Return in the turn of the loop in which the party's next work may begin. For who could not take one at once.
+        """Return in the turn of the loop in which the party's next work may begin. For a caller whose `take` was refused.
 
         StartsFull. A wait that is cancelled has begun nothing."""
         lines = self._held if self.under_way(party) >= self._under_way_max else self._waiting

@@ -1,9 +1,9 @@
-"""Turn: what is done once, however often it is asked for, at the end of the event that the loop is at.
+"""Turn: calls at the end of the event that the loop is at.
 
-What one event brings (bytes of a peer, the end of a write) goes through many hands, and each wants to do its part when all
-have had theirs: tell of what is new, write what is to be sent. Asked of the loop, such a part waits for the next round, with
-a look at all sockets in between, and what it asks for in its turn waits for one more. Whoever takes an event from the loop
-opens the turn instead and closes it. Nothing changes for who asks while none is open: it is called soon.
+One event (bytes of a peer, the end of a write) goes through many objects, and some have work left when all have had it: notify
+of news, write the answers. Asked of the loop, such a call waits for the next round, with a look at all sockets in between, and
+the calls that it asks for wait for one more. Instead, the receiver of an event from the loop opens the turn and closes it.
+While no turn is open, the loop makes the call soon.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ class Turn:
         self._parts: deque[Callable[[], object]] = deque()
 
     def at_end(self, part: Callable[[], object]) -> None:
-        """Call it after the event, in the order of asking; also what is asked for meanwhile."""
+        """Call `part` after the event, in the order of asking; also parts that are asked for meanwhile."""
         if self._depth:
             self._parts.append(part)
         else:

@@ -1,6 +1,6 @@
 """Usage of this machine, or of a container's limits: processor, memory, network. From Linux's /proc and /sys.
 
-Owns the counters of the sample before. What cannot be read counts as unused: no decision is to be made of it.
+Owns the counters of the sample before. A value that cannot be read counts as unused: no decision is to be made of it.
 """
 
 import os
@@ -17,7 +17,7 @@ _PAGE = os.sysconf("SC_PAGE_SIZE")
 
 @dataclass(frozen=True, slots=True)
 class MachineUse:
-    """Shares from 0 to 1: of the processors (of all who run here), of the memory (of this process), of the network each way."""
+    """Shares from 0 to 1: of the processors (all processes), of the memory (this process), of the network each way."""
 
     cpu: float = 0.0
     memory: float = 0.0
@@ -103,12 +103,12 @@ def _network_bytes() -> tuple[int, int]:
 
 
 def _nic_speed() -> float:
-    """Bytes per second; 0: nobody says."""
+    """Bytes per second; 0: not known."""
     return sum(max(0, _number(interface / "speed")) * 1e6 / 8 for interface in _interfaces())
 
 
 def _interfaces() -> Iterator[Path]:
-    """Those that are hardware: what goes over loopback and bridges goes over none of them, or twice."""
+    """Hardware interfaces: bytes over loopback and bridges go over none of them, or count twice."""
     try:
         names = sorted(os.listdir(_NET))
     except OSError:

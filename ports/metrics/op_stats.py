@@ -2,8 +2,8 @@
 
 Latencies go into buckets that grow by a sixteenth of a power of two: 6 % wide, BUCKETS of them, whatever comes. One call
 records as many operations as share a latency, which is one statement for each run of entries. Quantiles are of the last
-WINDOW_SECONDS to twice as much; counts and sums are of all time. What is recorded is put into its bucket when somebody reads,
-or RECORDED_MAX at a time: what a server does between two waits it does with cold caches, at three times the price.
+WINDOW_SECONDS to twice as much; counts and sums are of all time. Records are put into their buckets when statistics are read,
+or RECORDED_MAX at a time: work of a server between two waits runs with cold caches, at three times the price.
 """
 
 from array import array

@@ -1,7 +1,7 @@
 """LocalPort: a Unix domain socket for messages (SOCK_SEQPACKET), by which open files are handed to processes on this machine.
 
 Its name is an abstract one: it is seen in this network namespace alone, as a port on loopback is, and leaves nothing behind.
-Owns the socket and its connections; what is asked and answered is its owner's. Each connection has one question at a time.
+Owns the socket and its connections; the owner reads the questions and answers them. Each connection has one question at a time.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """RequestLimit: an HTTP application that answers so many requests a second, and refuses the others with 429.
 
-As Apache's (RateLimitingFilter over Guava's RateLimiter): nobody waits; what is not used of a second may be used in the next
-one; every path counts. Owns no socket.
+As Apache's (RateLimitingFilter over Guava's RateLimiter): no request waits; the unused rest of a second may be used in the
+next one; every path counts. Owns no socket.
 """
 
 import asyncio
@@ -30,7 +30,7 @@ class RequestRate:
 
 
 class RequestLimit:
-    """Around an ASGI application. `refused` is told of every request that is."""
+    """Around an ASGI application. `refused` is called for every refused request."""
 
     def __init__(self, app: Any, per_second: float, refused: Callable[[], None]) -> None:
         self._app, self._refused = app, refused

@@ -1,7 +1,7 @@
-"""Rest: what a connection has read and not handled yet, because it takes longer than one turn of the event loop.
+"""Rest: bytes that a connection has read and not handled yet, because that takes longer than one turn of the event loop.
 
-That is the rest of one command, in slices, and the frames behind it. Owns whose turn it is, and nothing of what is done in it.
-While a connection is behind it reads nothing, so that the rest is no longer than what was read at once.
+That is the rest of one command, in slices, and the frames behind it. Owns the order of turns, not the work in them.
+While a connection is behind it reads nothing, so that the rest is no longer than one read.
 """
 
 import asyncio

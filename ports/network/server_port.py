@@ -1,4 +1,4 @@
-"""ServerPort: a port, the connections that it has let in, and their end. What they speak is its owner's."""
+"""ServerPort: a port, the connections that it has let in, and their end. The owner speaks the protocol."""
 
 import asyncio
 import logging
@@ -12,7 +12,7 @@ from ports.network.tls_port import TlsPort, bound_listener
 
 
 class Closable(Protocol):
-    """A connection, as far as its end is concerned: it sends what was written for it, then it is gone."""
+    """A connection, as far as its end is concerned: it sends the bytes written for it, then it is gone."""
 
     def close(self) -> None: ...
 

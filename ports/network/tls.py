@@ -1,6 +1,6 @@
 """TLS: contexts from PEM files, read again when the files were renewed. Owns no socket and no setting.
 
-Whoever reads the settings names the key of each file, so that an error can say which one to mend.
+The reader of the settings names the key of each file, so that an error can say which one to mend.
 """
 
 import logging

@@ -1,7 +1,7 @@
 """TlsPort: a port whose connections begin with a TLS handshake, each with the certificates of that moment. Knows no protocol.
 
 Bounds: HANDSHAKES_MAX at a time, of which the oldest is ended for a new one, so that peers that never finish theirs keep
-nobody out for long; each takes at most HANDSHAKE_SECONDS_MAX. What a handshake fails of is one line in the log.
+no other out for long; each takes at most HANDSHAKE_SECONDS_MAX. A failed handshake is one line in the log, with its reason.
 """
 
 import asyncio
@@ -46,7 +46,7 @@ class TlsPort:
 
     @property
     def handshakes(self) -> int:
-        """Under way."""
+        """Handshakes under way."""
         return len(self._handshakes)
 
     def start(self) -> None:
@@ -80,7 +80,7 @@ class TlsPort:
             handshake.add_done_callback(lambda done: self._handshakes.pop(done, None))
 
     async def _shake_hands(self, connection: socket.socket, host: str) -> None:
-        """The protocol is told of the connection when the handshake is done, and not at all when that fails."""
+        """Give the protocol the connection when the handshake is done, and never when it fails."""
         try:
             await asyncio.get_running_loop().connect_accepted_socket(
                 self._accept_protocol, connection, ssl=self._tls.context(), ssl_handshake_timeout=HANDSHAKE_SECONDS_MAX
