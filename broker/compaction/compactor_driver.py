@@ -146,7 +146,7 @@ class Compactor:
         await self._set_under_way(cursor, [])
 
     async def _portions(self, end: Position) -> AsyncIterator[Portion]:
-        """All that is compacted already, then the log from the horizon on through `end`."""
+        """Yields the compacted entries, then the log from the horizon on through `end`."""
         horizon, compacted, log = self._compacted.horizon, await self._compacted.ledger(), self._log
         if compacted is not None:
             async for run in compacted.all():

@@ -298,7 +298,7 @@ class Connection(asyncio.BufferedProtocol):
         self._reading_changed()
 
     def _consume(self, buffer: memoryview, at: int, end: int) -> int:
-        """Up to where the bytes are used up. The function is long because a call per run would cost."""
+        """Returns the place up to which the bytes are used. The function is long because a call per run would cost."""
         session, frames = self._session, 0
         while at < end and self.is_open and not self._rest.is_behind:
             frames += 1

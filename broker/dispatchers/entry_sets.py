@@ -114,7 +114,7 @@ class EntrySet(EntrySetRow):
             self.add(ledger_id, entry_ids)
 
     def remove(self, ledger_id: int, entry_ids: BitMap) -> BitMap:
-        """Those that were there, and are no more; the caller's own."""
+        """Returns the removed entries; the caller owns the bitmap."""
         known = self._by_ledger.get(ledger_id)
         if known is None:
             return BitMap()

@@ -52,13 +52,13 @@ class KeySharedDispatcher(MultipleConsumersDispatcher):
         self._unowned_from: Position | None = None
         """The first entry that was passed over because no consumer has its slot."""
         self._read_again_until: Position | None = None
-        """Before it, entries may be read that are delivered or wait already."""
+        """Position before which entries may be read that are delivered or wait already."""
         self._was_replay = False
         """The last read. Replays come first, but a consumer without waiting entries gets every second read."""
         self._due = EntrySet()
         """Entries before the reader's position, to be dealt as if never seen: held back until now, or without a consumer."""
         self._due_unowned = EntrySet()
-        """Those of them that are for the slots of a consumer that is not there."""
+        """Entries taken from `_due` when they were read, whose slots have no consumer."""
         self._begun = BegunSlots()
         self._due_read: int | None = None
         """The id of the last read of due entries."""

@@ -243,7 +243,7 @@ class SingleActiveDispatcher(Machine):
         return best[max(self._partition_index, 0) % len(best)]
 
     def _choose(self, now_ms: int, effects: list[Effect]) -> None:
-        """After a change of consumers. A demoted consumer gets time to acknowledge its entries; one that left does not."""
+        """Chooses anew when consumers change. A demoted consumer gets time to acknowledge its entries; a leaving one, none."""
         pick = self._pick()
         if pick is self._active:
             self._successor = self._switch_at_ms = None

@@ -88,7 +88,7 @@ def parse_quota(value: Any, name: str = "backlog quota") -> BacklogQuota:
 
 
 def quota_json(quota: BacklogQuota) -> dict[str, Any]:
-    """With both names of the size, as Apache writes it."""
+    """The quota in JSON, with both names of the size, as Apache writes it."""
     size = quota.limit_bytes
     return {"limit": size, "limitSize": size, "limitTime": quota.limit_seconds, "policy": quota.policy.value}
 

@@ -182,7 +182,7 @@ class ProxyConnection(asyncio.Protocol):
         self._reading_changed()
 
     def _taken(self) -> int:
-        """Up to where the bytes are used up."""
+        """Returns the place up to which the bytes are used."""
         at, frames = 0, 0
         while self._is_open and not self._is_held:
             if frames == FRAMES_PER_TURN:

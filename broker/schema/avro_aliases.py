@@ -27,7 +27,7 @@ class Aliases:
         return self.types.get(name, name)
 
     def fields_of(self, written: Any) -> Mapping[str, Any]:
-        """Those of a record of the writer's, by the reader's names. SchemaRefused when two are one then."""
+        """Fields of a record of the writer, by the reader's names. SchemaRefused when two fields get one name."""
         renamed = self.fields.get(self.name_of(written), {})
         found: dict[str, Any] = {}
         for each in written.fields:
@@ -39,7 +39,7 @@ class Aliases:
 
 
 def aliases_of(reader: Any) -> Aliases:
-    """All that are anywhere in the schema."""
+    """Aliases of the whole schema."""
     found = Aliases()
     _gather(reader, found, {})
     return found

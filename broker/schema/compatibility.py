@@ -19,7 +19,7 @@ def is_same_schema(one: SchemaData, other: SchemaData) -> bool:
 
 
 def check_compatible(existing: Sequence[SchemaData], new: SchemaData, strategy: Strategy) -> None:
-    """`existing`: the versions since the last deletion, oldest first. Those that are not transitive ask of the newest alone."""
+    """`existing`: the versions since the last deletion, oldest first. Only transitive strategies check more than the newest."""
     if strategy == Strategy.ALWAYS_COMPATIBLE or not existing:
         return
     for old in existing if strategy.is_transitive else existing[-1:]:

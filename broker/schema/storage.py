@@ -65,7 +65,7 @@ class SchemaStorage:
         return kept[1]
 
     async def ledgers(self, schema_id: str) -> list[LedgerReader]:
-        """Those that hold the versions, closed as they are; without those that cannot be opened."""
+        """Closed ledgers that hold the versions, without those that cannot be opened."""
         found = await self.read(schema_id)
         index = [] if found.locator is None else found.locator.index
         opened = []
@@ -180,6 +180,6 @@ def _decode(data: bytes) -> SchemaData:
 
 
 def current(versions: Sequence[VersionedSchema]) -> tuple[VersionedSchema, ...]:
-    """Those after the last deletion."""
+    """Versions after the last deletion."""
     deleted = [place for place, each in enumerate(versions) if each.schema.is_deleted]
     return tuple(versions[deleted[-1] + 1 :]) if deleted else tuple(versions)

@@ -57,7 +57,7 @@ _DEFINED = frozenset(
     }
 )
 AVRO_TYPES = frozenset({SchemaType.AVRO, SchemaType.JSON, SchemaType.PROTOBUF})
-"""Those whose definition is an Avro schema."""
+"""Types whose definition is an Avro schema."""
 
 
 class Strategy(StrEnum):

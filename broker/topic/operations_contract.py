@@ -71,7 +71,7 @@ class TopicOperations(Protocol):
 
     async def expire_older_than(self, subscription: str, seconds: int) -> int: ...
     async def expire_through(self, subscription: str, position: Position) -> int:
-        """Up to and including that entry; 0 when it is beyond the end."""
+        """Expires entries up to and including that one; 0 when it is beyond the end."""
 
     async def reset(self, subscription: str, position: Position, ack_set: Sequence[int] = ()) -> None:
         """`position` is the first that is delivered again; consumers are closed and come back."""

@@ -25,5 +25,5 @@ class SentPart(Part):
 
 
 def new_part() -> SentPart:
-    """Without its fields: `turns.take_parts` fills them."""
+    """A part without its fields: `turns.take_parts` fills them."""
     return SentPart.__new__(SentPart)

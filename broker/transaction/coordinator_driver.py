@@ -132,7 +132,7 @@ class Coordinator:
         return self.machine.owner(least)
 
     def slow(self, timeout_ms: int) -> list[Transaction]:
-        """Those whose time is longer than that (MLTransactionMetadataStore.getSlowTransactions)."""
+        """Active transactions with a longer time-out (MLTransactionMetadataStore.getSlowTransactions)."""
         return [each for each in self.machine.active() if each.timeout_ms > timeout_ms]
 
     # ---- Ending

@@ -75,7 +75,7 @@ class Coordinators:
 
     @property
     def all(self) -> Mapping[int, Coordinator]:
-        """Those that are loaded. Read only."""
+        """Loaded coordinators. Read only."""
         return self._loaded
 
     @property

@@ -101,7 +101,7 @@ class TransactionLog:
     # ---- Writing
 
     async def reserve(self, sequence: int) -> None:
-        """Before the number is given for the first time."""
+        """Reserves the number before it is given for the first time."""
         async with self._reserving:
             if sequence > self._reserved:
                 await self._note(sequence + SEQUENCES_RESERVED)

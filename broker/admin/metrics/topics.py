@@ -62,7 +62,7 @@ _WRITTEN = tuple(
     [(f"pulsar_storage_write_latency_{end}", GAUGE) for end in (*LATENCY_ENDS, "sum", "count")]
     + [(f"pulsar_entry_size_{end}", GAUGE) for end in (*_SIZE_ENDS, "overflow", "sum", "count")]
 )
-"""Only of topics to which something was written since they were loaded: of the others all would be 0."""
+"""Series of topics to which something was written since they were loaded: for the others all would be 0."""
 _SUBSCRIPTION = (
     ("pulsar_subscription_back_log", GAUGE),
     ("pulsar_subscription_back_log_no_delayed", GAUGE),
@@ -92,7 +92,7 @@ _THROTTLED = (
     ("pulsar_subscription_dispatch_throttled_msg_events", GAUGE),
     ("pulsar_subscription_dispatch_throttled_bytes_events", GAUGE),
 )
-"""Only of subscriptions that had to wait for a rate since they were loaded: a series for each of LEVELS (PIP-406)."""
+"""Series of subscriptions that had to wait for a rate since they were loaded: one for each of LEVELS (PIP-406)."""
 _CONSUMER = (
     ("pulsar_consumer_msg_rate_redeliver", GAUGE),
     ("pulsar_consumer_unacked_messages", GAUGE),
@@ -108,7 +108,7 @@ _PRODUCER = (
     ("pulsar_producer_msg_average_Size", GAUGE),
 )
 _EVICTIONS = (("pulsar_storage_backlog_quota_exceeded_evictions_total", GAUGE),)
-"""Only of topics with any since they were loaded: a series for each of QUOTAS."""
+"""Series of topics with evictions since they were loaded: one for each of QUOTAS."""
 QUOTAS = ("size", "time")
 NOT_SUMMED = {
     "pulsar_average_msg_size",
@@ -248,7 +248,7 @@ class Tables:
         return (*per_topic, *per_subscription, self.consumers, self.producers, self.cursors, *self.delayed_index.all())
 
     def _label(self, namespace: str, topic: TopicName) -> str:
-        """Without its end, so that more can follow."""
+        """Returns the labels without the closing brace, so that more can follow."""
         start = f'{{cluster="{self._cluster}",namespace="{escaped(namespace)}",topic="'
         if not self._settings.split_topic_and_partition_label_in_prometheus:
             return f'{start}{escaped(str(topic))}"'

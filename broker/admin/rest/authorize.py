@@ -51,7 +51,7 @@ def authorizer(security: Security | None) -> Authorize:
 
 
 def need_of(endpoint: Endpoint, names: dict[str, str]) -> Need:
-    """With the names that stand in the path; a topic's by its full name."""
+    """The endpoint's need, with the names in the path; a topic has its full name."""
     access = endpoint.access
     kind, tenant = access.kind, names.get("tenant", "")
     namespace = f"{tenant}/{names['namespace']}" if tenant and "namespace" in names else ""

@@ -20,7 +20,7 @@ def is_large(value: Any) -> bool:
 
 
 def json_texts(value: Any, encode: Callable[[Any], str]) -> Iterator[str]:
-    """Without spaces. Small values are encoded in one piece."""
+    """Pieces of the JSON text, without spaces. Small values are encoded in one piece."""
     if not is_large(value):
         yield encode(value)
     elif isinstance(value, dict):

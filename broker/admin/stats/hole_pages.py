@@ -13,7 +13,7 @@ from managed_ledger.contract import LedgerFacts, ManagedCursor, ranges
 from wire.position import Position
 
 RANGES_MAX = 10_000
-"""After so many of ranges, or batches in part, a page ends; it has at most twice as many."""
+"""Ranges, or batches in part, after which a page ends; a page has at most twice as many."""
 _WINDOW_ENTRIES = 10_000
 
 

@@ -93,4 +93,4 @@ ANSWERED_AT_ONCE = frozenset(
         BaseCommand.END_TXN_ON_SUBSCRIPTION,
     }
 )
-"""Their handlers may act before anything can be waited for: they are called once it is known that they may be."""
+"""Commands whose handlers may act before anything can be waited for: handlers are called once access is allowed."""

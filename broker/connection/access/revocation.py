@@ -27,7 +27,7 @@ class Attached:
 
     need: Need
     end: Callable[[str], None]
-    """With the reason; does nothing for one that is gone."""
+    """Called with the reason; does nothing for one that is gone."""
 
 
 class Revocation:

@@ -283,7 +283,7 @@ class Consumers:
             self._link.end(f"consumer closed: {reason}")
 
     def attached_all(self) -> Iterator[Attached]:
-        """Those that wait for their topic, too."""
+        """All consumers, also those that wait for their topic."""
         for handle in tuple(self._handles.values()):
             if handle.topic is not None:
                 yield Attached(topic_need("CONSUME", str(handle.topic), handle.subscription), partial(_revoke, handle))

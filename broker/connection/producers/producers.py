@@ -267,7 +267,7 @@ class Producers:
             self._link.end(f"producer closed: {reason}")
 
     def attached_all(self) -> Iterator[Attached]:
-        """Those that wait for their topic, too."""
+        """All producers, also those that wait for their topic."""
         for handle in tuple(self._handles.values()):
             if handle.topic is not None:
                 yield Attached(topic_need("PRODUCE", str(handle.topic)), partial(_revoke, handle))

@@ -29,9 +29,9 @@ class RequestsUnderWay:
         self._loop = asyncio.get_running_loop()
         self._tasks: dict[asyncio.Task[None], None] = {}
         self._with_start: set[asyncio.Task[None]] = set()
-        """Those of them that `Starts` has let begin."""
+        """Tasks that `Starts` has let begin."""
         self._has_start = False
-        """Whether the next one that is begun is one of these."""
+        """Whether the next task that begins is one of these."""
         self.is_too_many = False
 
     def begin(self, work: Coroutine[Any, Any, None], on_failure: Callable[[BrokerError], None]) -> None:

@@ -95,7 +95,7 @@ def next_step(
 
 
 def _store(waiting: "Waiting", start: Position, reached: Position, count_min: int, count_max: int) -> Store | None:
-    """Up to the end of a ledger where that is enough: such buckets are Apache's, too."""
+    """Bucket that ends with a ledger where that has enough entries: such buckets are Apache's, too."""
     for end in (Position(reached.ledger_id, 0), reached):
         count = waiting.between(start, end)
         if count > count_max:

@@ -81,7 +81,7 @@ class Delays:
         return self._base_ms + min(starts) * self._tick_ms
 
     def add(self, ledger_id: int, first_entry_id: int, times: "array[int]", indexes: "array[int]", now_ms: int) -> None:
-        """Entries of a run, at these indexes, wait for these times. Those that do already are left as they are."""
+        """Entries of a run, at these indexes, wait for these times. Entries that wait already are left as they are."""
         if not indexes:
             return
         self._begin(now_ms)
@@ -140,7 +140,7 @@ class Delays:
         return DelayedPart(wanted, sorted_by_tick(chosen), ledger_of, high_of, self._base_ms, self._tick_ms)
 
     def _place(self, ledger_id: int, first_entry_id: int, times: "array[int]", indexes: "array[int]", now_ms: int) -> None:
-        """All of them have the upper half of their entry id in common."""
+        """Places entries that have the upper half of their entry id in common."""
         high = (first_entry_id + indexes[0]) >> 16
         now_tick = self._make_room(now_ms, 1)
         first_number = (self._number(ledger_id, high) << 16) + first_entry_id - (high << 16)
@@ -169,7 +169,7 @@ class Delays:
                 self._keys_min[key >> 32] = key
 
     def take_due(self, now_ms: int) -> EntrySet:
-        """Those whose time has come; they wait no more."""
+        """Returns the entries whose time has come; they wait no more."""
         found = EntrySet()
         if not self._count:
             self.clear()

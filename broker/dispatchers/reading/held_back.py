@@ -48,7 +48,7 @@ class HeldBack:
         return BitMap(indexes).shift(answer.run.first_entry_id) if indexes else None
 
     def keep(self, answer: EntriesRead, entry_ids: BitMap) -> None:
-        """Until their time comes."""
+        """Holds these entries back until their time comes."""
         assert answer.deliver_times is not None, "held back without a time"
         first = answer.run.first_entry_id
         indexes = entry_ids.shift(-first).to_array()

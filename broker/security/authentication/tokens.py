@@ -26,7 +26,7 @@ _OF_RSA = ("RS256", "RS384", "RS512", "PS256", "PS384", "PS512")
 
 @dataclass(frozen=True, slots=True)
 class VerificationKey:
-    """With which tokens are checked, and the signatures that it can have made."""
+    """Key that checks tokens, and the algorithms of its signatures."""
 
     key: Any
     algorithms: tuple[str, ...]

@@ -17,7 +17,7 @@ class Caller:
     original: str = ""
 
     def roles(self, proxy_roles: Set[str]) -> tuple[str, ...]:
-        """Those that have to be allowed, all of them (AuthorizationService)."""
+        """Roles that must all be allowed (AuthorizationService)."""
         return (self.role, self.original) if self.role in proxy_roles else (self.role,)
 
     @property

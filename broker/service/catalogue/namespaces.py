@@ -100,7 +100,7 @@ class Namespaces:
             raise NamespaceNotFound(str(namespace))
 
     async def create(self, namespace: NamespaceName, cluster: str, bundle_count: int) -> None:
-        """With Apache's default policies; does nothing when it is there."""
+        """Creates the namespace with Apache's default policies; does nothing when it is there."""
         policies = default_policies(cluster, bundle_count)
         await self._put_missing(policies_path(namespace), policies)
         await self._put_missing(f"/admin/local-policies/{namespace}", {"bundles": policies["bundles"], "migrated": False})

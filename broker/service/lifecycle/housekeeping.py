@@ -188,7 +188,7 @@ class Housekeeping:
                 log.exception(line(failure, topic=name))
 
     async def _open_topics(self) -> AsyncIterator[tuple[str, Topic]]:
-        """Those of the beginning of a round that are not closed when it is their turn; others run between slices of them."""
+        """Topics of the beginning of a round, but for those closed before their turn; other tasks run between slices."""
         for place, (name, topic) in enumerate(list(self._topics.items())):
             if place % _SLICE == 0:
                 await asyncio.sleep(0)

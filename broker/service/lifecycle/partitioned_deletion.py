@@ -2,9 +2,9 @@
 
 The order is the promise. The topic's metadata are marked (`deleted`, as Apache's runWithMarkDeleteAsync does): from then on no
 partition is opened, and none is made, since that is a compare-and-set on these metadata. Then the partitions go, each where it
-is served; then policies and schemas; at the end the metadata, if nobody has changed them: else all of it again. A refusal takes
-the mark away and gives partitions that are gone their empty places back. The next deletion of the topic finishes the work of a
-broker that died. Owns nothing.
+is served; then policies and schemas; at the end the metadata: if another writer has changed them, all runs again. A refusal
+takes the mark away and gives partitions that are gone their empty places back. The next deletion of the topic finishes the
+work of a broker that died. Owns nothing.
 """
 
 import logging
@@ -56,7 +56,7 @@ class PartitionedDeletion:
         raise PartitionsChanged(str(topic))
 
     async def delete_if_empty(self, topic: TopicName) -> bool:
-        """With none of its partitions there, as brokerDeleteInactivePartitionedTopicMetadataEnabled wishes it.
+        """Deletes the topic if none of its partitions is there (brokerDeleteInactivePartitionedTopicMetadataEnabled).
 
         A partition that is made between the look and the mark keeps it. PartitionsChanged, TopicNotFound: another caller
         decides.

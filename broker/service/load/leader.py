@@ -84,7 +84,7 @@ class LoadLeader:
         return {name: str(value) for name, value in found.items()} if isinstance(found, dict) else {}
 
     async def run(self) -> None:
-        """Until cancelled; a failure of the metadata is waited out."""
+        """Runs until cancelled; a failure of the metadata is waited out."""
         self._claim.want()
         while True:
             await asyncio.sleep(60 * self._settings.load_balancer_shedding_interval_minutes)

@@ -19,7 +19,7 @@ SHORT_SAMPLES, LONG_SAMPLES = 10, 1000
 
 @record(frozen=True, slots=True)
 class Traffic:
-    """Both ways."""
+    """Rates of messages and bytes, in and out."""
 
     msg_rate_in: float = 0.0
     msg_rate_out: float = 0.0
@@ -109,7 +109,7 @@ class Mean(Traffic):
     samples: int = 0
 
     def after(self, stats: BundleStats) -> "Mean":
-        """With one report more."""
+        """Returns the mean with one report more."""
         count = min(self.samples + 1, self.samples_max)
 
         def mean(old: float, new: float) -> float:

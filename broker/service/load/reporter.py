@@ -85,7 +85,7 @@ class LoadReporter:
         return self._reported or BrokerLoad()
 
     async def run(self) -> None:
-        """Until cancelled; a failure of the metadata is waited out."""
+        """Runs until cancelled; a failure of the metadata is waited out."""
         while True:
             try:
                 await self.look()

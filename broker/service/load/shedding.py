@@ -71,7 +71,7 @@ def by_threshold(
 
 
 def _busiest(broker: str, load: BrokerLoad, throughput: float, rested: Collection[str], homes: Homes | None) -> Iterator[Move]:
-    """Until so much has gone; the last bundle of a broker stays."""
+    """Moves of the busiest bundles until `throughput` has gone; the last bundle of a broker stays."""
     left = len(load.bundles)
     for name, stats in sorted(load.bundles.items(), key=lambda item: (-item[1].msg_throughput, item[0])):
         if throughput <= 0 or left < 2:

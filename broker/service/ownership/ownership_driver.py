@@ -319,7 +319,7 @@ class BundleOwnership:
         task.add_done_callback(lambda done: self._tasks.pop(done, None))
 
     async def _settled(self, bundle: Bundle) -> None:
-        """Until it is served here or not ours; BundleUnsettled when that takes too long."""
+        """Waits until the bundle is served here or not ours; BundleUnsettled when that takes too long."""
         if self._machine.holding(bundle) in (Holding.OWNED, Holding.FREE):
             return
         waiting = self._waiting.setdefault(bundle, asyncio.get_running_loop().create_future())

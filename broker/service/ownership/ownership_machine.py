@@ -124,15 +124,15 @@ class OwnershipMachine:
 
     def __init__(self) -> None:
         self._holdings: dict[Bundle, Holding] = {}
-        """Without those that are FREE."""
+        """Bundles that are not FREE."""
         self._unwanted: dict[Bundle, None] = {}
-        """TAKING, and given up meanwhile."""
+        """Bundles that are TAKING, and were given up meanwhile."""
 
     def holding(self, bundle: Bundle) -> Holding:
         return self._holdings.get(bundle, Holding.FREE)
 
     def held(self) -> list[Bundle]:
-        """All that are not FREE."""
+        """All bundles that are not FREE."""
         return list(self._holdings)
 
     def check_invariants(self) -> None:

@@ -25,7 +25,7 @@ Document = Mapping[str, Any]
 
 
 class TopicPolicyDocuments:
-    """All that this broker knows."""
+    """Topic policies that this broker knows."""
 
     def __init__(self, store: MetadataStore, cluster: str, clock: Clock, open_log: OpenLog) -> None:
         self._store = store

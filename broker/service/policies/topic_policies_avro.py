@@ -26,7 +26,7 @@ class Record:
 
 @record(frozen=True, slots=True)
 class Enum:
-    """One of its symbols, as a str."""
+    """Avro enum; a value is one of its symbols, as a str."""
 
     symbols: tuple[str, ...]
 

@@ -102,7 +102,7 @@ class FollowedNamespace:
             self._work = asyncio.get_running_loop().create_task(self._follow(), name=f"topic policies of {self._namespace}")
 
     async def _follow(self) -> None:
-        """Until a reading has begun, or there is nothing to read."""
+        """Tries until a reading has begun, or there is nothing to read."""
         pause = _RETRY_SECONDS_MIN
         try:
             while not await self._attempt():
@@ -127,7 +127,7 @@ class FollowedNamespace:
         return True
 
     def _watch(self) -> None:
-        """Before looking whether the topic is there, so that its making is not missed."""
+        """Called before the look whether the topic is there, so that its creation is not missed."""
         if self._unwatch is None:
             self._unwatch = self._store.watch(
                 f"/managed-ledgers/{change_events_of(self._namespace).managed_ledger_name}", self._made

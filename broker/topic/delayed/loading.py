@@ -44,7 +44,7 @@ class IndexLoader:
         self.useless: dict[str, int] = {}
         """Ledgers of buckets that are gone or damaged, by key."""
         self.end: Position | None = None
-        """After the last entry that was found."""
+        """Position after the last entry that was found."""
         self.entries = 0
         self.seconds: dict[str, float] = {}
         """Seconds that opening and reading each bucket took, by key."""

@@ -51,7 +51,7 @@ class Deliveries:
             self._turn.at_end(self._send)
 
     def send_first(self, link: Link) -> None:
-        """Sends the runs that a connection's consumers were given. What it writes next comes after them."""
+        """Sends the runs that a connection's consumers were given, before anything else that the connection writes."""
         parts = self.by_link.pop(link, None)
         if parts is not None:
             self._turn.call(partial(_send_to, link, parts))

@@ -70,7 +70,7 @@ class DispatchDriver(DriverRow):
     _cursor: ReadPlace
     _events: "deque[Event] | None"
     _held: Read | None
-    """Until the throttle has room for it."""
+    """Read that waits until the throttle has room for it."""
     _reading: "asyncio.Task[None] | None"
     _throttle: DispatchThrottle | None
 

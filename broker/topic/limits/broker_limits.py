@@ -23,7 +23,7 @@ class BrokerLimits:
         """Why no message can be stored now, such as a full disk; empty: it can."""
         self._publish_rate = self._dispatch_rate = (0, 0)
         self.policies = SharedPolicies()
-        """Those of this broker's topics."""
+        """Policies of this broker's topics."""
         self.publish: PublishThrottle | None = None
         self.dispatch: RateLimiter | None = None
         limit, share = (

@@ -80,7 +80,7 @@ class DispatchThrottle:
         self._messages_per_entry = 1.0
 
     def wait_seconds(self, now: float) -> float:
-        """Until something may be read; 0: now."""
+        """Seconds until something may be read; 0: now."""
         wait = 0.0
         for level, limiter in self.limiters.items():
             for bucket, times in ((limiter.messages, self._times.by_messages), (limiter.bytes, self._times.by_bytes)):

@@ -34,7 +34,7 @@ class TokenBucket:
         return min(self._capacity, self._tokens + (now - self._at) * self._per_second)
 
     def wait_seconds(self, now: float) -> float:
-        """Until there is a whole token; 0 when there is one."""
+        """Seconds until there is a whole token; 0 when there is one."""
         missing = 1 - self.available(now)
         return max(WAIT_SECONDS_MIN, missing / self._per_second) if missing > 0 else 0.0
 

@@ -28,7 +28,7 @@ class NonPersistentTopics:
 
 
 class _PublishLimits(BrokerLimits):
-    """Without the rate of deliveries: a message that waits for it is lost."""
+    """Limits of the broker without the rate of deliveries: a message that waits for the rate is lost."""
 
     def __init__(self, settings: TopicSettings, shared: BrokerLimits) -> None:
         super().__init__(settings)

@@ -35,7 +35,7 @@ class PassingLog:
         self.name = name
         self.last_confirmed = Position(0, -1)
         self.passed_through = self.last_confirmed
-        """Up to there nothing can be read any more."""
+        """Position up to which nothing can be read any more."""
         self.properties: Mapping[str, str] = {}
         self.cursors: Mapping[str, ManagedCursor] = {}
         """Durable ones: there are none."""

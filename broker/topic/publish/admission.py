@@ -53,7 +53,7 @@ class ProducerAdmission:
         self._claim: _Member | None = None
         self._waiting: list[_Member] = []
         self._checking: dict[ProducerKey, _Member] = {}
-        """Their refusal depends on another producer being alive."""
+        """Producers whose refusal depends on another producer being alive."""
         self._epoch_asked = -1 if topic_epoch is None else topic_epoch
         self.topic_epoch = topic_epoch
 

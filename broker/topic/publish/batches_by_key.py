@@ -40,8 +40,8 @@ def has_gaps(section: Buffer, metadata: MessageMetadata | None = None) -> bool:
 
 
 def _follow(payload: memoryview, count: int, first: int) -> bool:
-    """Whether the ids of the messages follow one another. Those of a batch as clients write it, in which each message says its
-    own, are taken out in one go."""
+    """Whether the ids of the messages follow one another. In a batch as clients write it, each message states its id: one call
+    of the kernel takes them all out."""
     ids = _stated_ids(payload, count) if 0 <= first <= _ID_MAX - count else None
     return _is_without_gaps(payload, count, first) if ids is None else ids == array("q", range(first, first + count))
 

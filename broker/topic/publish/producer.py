@@ -297,7 +297,7 @@ class TopicProducer(ProducerRow):
             self._sink.send_failed(run, ServerError.SERVICE_NOT_READY, "The producer is closed")
 
     def last_append(self) -> "asyncio.Future[EntryRun] | None":
-        """Done when the youngest run that is on its way to the log is answered."""
+        """Future that is done when the youngest run on its way to the log is answered; None without one."""
         last = next((outcome for _, outcome in reversed(self._unanswered or ()) if isinstance(outcome, asyncio.Future)), None)
         if last is None and self._parts:
             if self._parts_answered is None:

@@ -195,7 +195,7 @@ class Publishers(PublishersRow):
             self._host.run_task(self.send_away("bookies take nothing now"))
 
     def _hold_introduced(self) -> list[TopicProducer]:
-        """Those that were not held already. One whose connection does not have it yet would stay held for ever."""
+        """Holds and returns the introduced producers not held yet. Another one, unknown to its connection, would stay held."""
         found = [producer for producer in self.all if producer.is_introduced and not producer.is_held]
         for producer in found:
             producer.hold()

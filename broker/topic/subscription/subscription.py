@@ -390,7 +390,7 @@ class Subscription(SubscriptionRow):
             raise BrokerError(ServerError.PERSISTENCE, message) from error
 
     def tell_end_of_topic(self) -> None:
-        """After a terminated topic's last message is acknowledged: REACHED_END_OF_TOPIC."""
+        """Sends REACHED_END_OF_TOPIC when the last message of a terminated topic is acknowledged."""
         if self._host.ledger.is_terminated and self.cursor.backlog_entries() == 0:
             for consumer in self.consumers:
                 consumer.reached_end()

@@ -104,7 +104,7 @@ class Subscriptions(SubscriptionsRow):
         self._load(islice(self._unloaded, SLICE))
 
     async def load(self) -> None:
-        """All that are stored, in slices, before anybody gets to see the topic; those of the first slice are there already."""
+        """Loads the stored subscriptions in slices, before a client sees the topic; the first slice is there already."""
         async for cursor_name in in_slices(self._unloaded):
             self._load((cursor_name,))
 
@@ -310,7 +310,7 @@ class Subscriptions(SubscriptionsRow):
             self.gone.include(counters)
 
     async def store_delays(self) -> None:
-        """Before a polite end: the next load of the topic need not read delayed messages. Takes seconds at most."""
+        """Stores delays before a polite end: the next load need not read delayed messages. Takes seconds at most."""
         for failure in await side_by_side(each.index.finish() for each in self.all if each.index is not None):
             if failure is not None:
                 raise failure

@@ -72,7 +72,7 @@ class AbortedTransactions:
 
     @property
     def loose(self) -> Sequence[AbortedSegment]:
-        """Those that are not sealed."""
+        """Segments that are not sealed."""
         return [segment for segment in self._segments if segment.sequence_id is None]
 
     def add(self, txn_id: TxnId, marker: Position) -> None:
@@ -116,7 +116,7 @@ class AbortedTransactions:
         self._next_sequence_id += 1
 
     def forget_before(self, ledger_id: int) -> bool:
-        """Those whose markers were in ledgers before it: their messages, which came earlier, are gone. Whether any were."""
+        """Forgets transactions with markers in ledgers before this one: their messages are gone. Whether there were any."""
         gone = [segment for segment in self._segments if segment.last.ledger_id < ledger_id]
         for segment in gone:
             for most, ids in segment.ids.items():

@@ -58,7 +58,7 @@ def transaction_of(metadata: MessageMetadata) -> TxnId | None:
 
 
 def transaction_entries(run: EntryRun, metadata: RunMetadata) -> Iterator[TransactionEntry]:
-    """Those that name a transaction; costs nothing for a run without any."""
+    """Yields the entries that name a transaction; costs nothing for a run without any."""
     if not metadata.any_flags & FLAG_TRANSACTION:
         return
     for entry_id in compress(range(run.first_entry_id, run.last_entry_id + 1), map(FLAG_TRANSACTION.__and__, metadata.flags)):

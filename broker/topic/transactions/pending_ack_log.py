@@ -33,7 +33,7 @@ class PendingAckLog:
         return self._cursor.backlog_entries()
 
     async def records(self) -> AsyncIterator[tuple[Position, Record]]:
-        """All that is needed, in order."""
+        """Yields the records that are still needed, in order."""
         position = self._cursor.first_unacknowledged()
         while (run := await self.ledger.read(position, _READ_ENTRIES, _READ_BYTES)) is not None:
             for entry_id in range(run.first_entry_id, run.last_entry_id + 1):
@@ -45,7 +45,7 @@ class PendingAckLog:
             position = Position(run.ledger_id, run.last_entry_id + 1)
 
     def append(self, record: Record) -> Promise[Position]:
-        """Done when it is durable; in the order of the calls."""
+        """Returns a promise that is done when the record is durable, in the order of the calls."""
         return self._appends.append(encode(record))
 
     def not_needed_before(self, position: Position) -> None:
@@ -55,7 +55,7 @@ class PendingAckLog:
             self._cursor.acknowledge_cumulative(before)
 
     async def close(self) -> None:
-        """With all that was appended before. ManagedLedgerError."""
+        """Closes the log after all earlier appends. ManagedLedgerError."""
         self._appends.flush()
         await self.ledger.close()
 

@@ -174,7 +174,7 @@ class PendingAcks:
         return None
 
     def add(self, txn_id: TxnId, acked: Sequence[Acked]) -> None:
-        """Without a conflict."""
+        """Adds acknowledgements that have no conflict."""
         acks = self._open.setdefault(txn_id, TransactionAcks())
         for each in acked:
             acks.individual.append(each)
@@ -188,7 +188,7 @@ class PendingAcks:
                 self._parts[position] = _Part(bits, each.size)
 
     def add_cumulative(self, txn_id: TxnId, acked: Acked) -> None:
-        """Without a conflict."""
+        """Adds a cumulative acknowledgement that has no conflict."""
         self._open.setdefault(txn_id, TransactionAcks()).cumulative = acked
         self._cumulative = txn_id
 

@@ -40,7 +40,7 @@ class PendingCursor:
         await self._cursor.load_acknowledged(ledger_id, first, last)
 
     def acknowledged_in(self, ledger_id: int) -> BitMap:
-        """With entries that are pending as a whole, be it in parts."""
+        """Acknowledged entries, and those that are pending as a whole, be it in parts."""
         acknowledged = self._cursor.acknowledged_in(ledger_id)
         if not self._pending.has_any:
             return acknowledged

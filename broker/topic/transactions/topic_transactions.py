@@ -341,7 +341,7 @@ class TopicTransactions:
             self._timer = None
 
     async def delete(self) -> None:
-        """With the topic. A snapshot that stays is of no topic: it does no harm to a new one of the same name."""
+        """Deletes the snapshots with the topic. A snapshot that stays does no harm to a new topic of the same name."""
         self.stop()
         if self._snapshots is not None and self._is_used:
             try:

@@ -81,7 +81,7 @@ class BacklogQuotas:
                 return
 
     async def _look_at_oldest(self) -> int | None:
-        """Without preciseTimeBasedBacklogQuotaCheck nothing is read: when its ledger was closed (updateOldPositionInfo)."""
+        """Publish time of the oldest; without preciseTimeBasedBacklogQuotaCheck its ledger's close (updateOldPositionInfo)."""
         slowest = self._backlogs.slowest()
         if slowest is None or not slowest.cursor.backlog_entries():
             return None

@@ -70,7 +70,7 @@ class CursorOperations:
         return None if found_ms < 0 else found_ms
 
     def expire_through(self, subscription: Subscription, position: Position) -> int:
-        """Up to and including it; nothing when that is beyond the end."""
+        """Expires entries up to and including the position; none when that is beyond the end. Returns their number."""
         return 0 if position > self._ledger.last_confirmed else subscription.expire_through(position)
 
     async def peek(self, subscription: Subscription, number: int) -> EntryRun | None:
@@ -122,7 +122,7 @@ class CursorOperations:
             raise broker_error(error) from error
 
     async def _nth(self, subscription: Subscription, number: int) -> Position | None:
-        """With fewer the last one. Ledger by ledger: of very many holes not all are in memory at once."""
+        """The `number`-th unacknowledged entry; with fewer the last. Ledger by ledger, as not all holes fit in memory."""
         cursor, found = subscription.cursor, None
         for ledger, first in entries_after(self._ledger.ledgers(), cursor.mark_delete):
             await _load(cursor, ledger.ledger_id, first, ledger.entries - 1)

@@ -23,7 +23,7 @@ _RETRY_SECONDS_MAX = 60.0
 
 
 def look_after_seconds(now_ms: int, ttl_seconds: float, oldest_ms: int | None) -> float:
-    """Until the next look; `oldest_ms` is when the oldest message was published, None without a backlog."""
+    """Seconds until the next look; `oldest_ms` is when the oldest message was published, None without a backlog."""
     since_ms = now_ms if oldest_ms is None else min(oldest_ms, now_ms)
     return max(0.0, since_ms / 1000 + ttl_seconds - now_ms / 1000) + SLACK_SECONDS
 

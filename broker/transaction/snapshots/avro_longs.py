@@ -53,7 +53,7 @@ class Reader:
         self._at = 0
 
     def long(self) -> int:
-        """With its sign."""
+        """A signed number."""
         value = 0
         for shift in range(0, 7 * _LONG_BYTES_MAX, 7):
             if self._at >= len(self._data):

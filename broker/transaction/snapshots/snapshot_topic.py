@@ -89,7 +89,7 @@ class SnapshotTopic:
         return found
 
     async def _read_through(self, hear: OnMessage) -> None:
-        """All that is there now."""
+        """Reads all messages that are there now."""
         log = await self._open_log(self._topic, False)
         if log is None:
             return

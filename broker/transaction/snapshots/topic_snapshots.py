@@ -79,7 +79,7 @@ class TopicSnapshots:
         return [records.decode_segment(found[each.place]) for each in index.places]
 
     def _unreadable(self, kind: Kind, why: str) -> Snapshot:
-        """All that it says is on the topic itself."""
+        """Empty snapshot in place of an unreadable one: the topic itself has all its facts."""
         log.error(line("a snapshot cannot be read: the whole topic is", topic=self._name, kind=kind.value, reason=why))
         return Snapshot(AbortedTransactions(), EARLIEST)
 

@@ -83,7 +83,7 @@ class NamespaceDeletion:
         return await self._lookup.owners.unload(namespace, text)
 
     async def _delete_schemas(self, namespace: NamespaceName) -> None:
-        """Those of the system's own topics, and of topics that never were: with their ledgers, which no other list has."""
+        """Deletes the schemas of system topics and of topics that never were, with their ledgers, which no other list has."""
         async for name in in_slices(await self._store.children(f"/schemas/{namespace}")):
             await self._schemas.delete(TopicName.of_metadata("persistent", namespace, name), "", force=True)
 

@@ -18,7 +18,7 @@ class Chooser(Protocol):
     """Choice of a broker for a bundle, as lookups need it."""
 
     async def choose(self, cut: Bundles, bundle: Bundle, brokers: Collection[str]) -> str | None:
-        """One of the brokers; None when none of them may. MetadataError."""
+        """Returns one of the brokers; None when none of them may have the bundle. MetadataError."""
 
     async def wish(self, bundle: Bundle, broker: str) -> None:
         """Makes this broker the choice for the bundle. MetadataError."""
@@ -48,7 +48,7 @@ class ByLoad:
     """Choice of the wished broker; without a wish the least loaded broker that `rules` allow.
 
     Every broker decides by itself, from the same reports: where two decide differently, the first to take the bundle has it.
-    Owns whom it has sent bundles to that they have not reported yet, forgotten after ASKED_SECONDS.
+    Owns the bundles that it sent to each broker in the last ASKED_SECONDS: the broker may not have reported them yet.
     """
 
     def __init__(self, board: LoadBoard, policies: PlacementPolicies, overloaded_share: float) -> None:

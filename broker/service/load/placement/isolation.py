@@ -59,7 +59,7 @@ class IsolationPolicies:
         return not any(policy.is_primary(broker) for policy in self.by_name.values())
 
     def allowed(self, namespace: str, brokers: Collection[str]) -> list[str]:
-        """Those of the brokers (`host:port`) that may serve the namespace now, in their order; none where none is left."""
+        """The given brokers (`host:port`) that may serve the namespace now, in the given order; empty where none may."""
         policy = self.of(namespace)
         if policy is None:
             return [broker for broker in brokers if self.is_shared(broker)]

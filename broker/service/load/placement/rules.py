@@ -59,7 +59,7 @@ class PlacementRules:
     """Failure domains by broker; empty where they are of no account (failureDomainsEnabled=false)."""
 
     def homes(self, bundle: str, brokers: Collection[str], hosted: Mapping[str, Collection[str]]) -> list[str]:
-        """Those of the brokers that may have the bundle. `hosted`: other bundles by broker."""
+        """The given brokers that may have the bundle. `hosted`: bundles by broker; `bundle` among them is ignored."""
         namespace = namespace_of_bundle(bundle)
         allowed = self.isolation.allowed(namespace, brokers)
         group = self.groups.get(namespace)
