@@ -41,8 +41,8 @@ _COMPRESS: Mapping[int, Callable[[bytes], bytes]] = {
 
 
 def decompress(kind: int, body: Buffer, size: int) -> Buffer:
-    """The `size` bytes that `body` is compressed from. MalformedPayload, which goes on after its name: it is not, or nobody
-    knows the kind."""
+    """The `size` bytes that `body` is compressed from. MalformedPayload, whose text goes on after the payload's
+    name: `body` is not, or the kind is unknown."""
     if kind == NONE:
         return body
     into = _DECOMPRESS_INTO.get(kind)

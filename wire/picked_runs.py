@@ -22,9 +22,9 @@ Picks: TypeAlias = Sequence[tuple[int, BitMap]]
 
 @record(frozen=True, slots=True)
 class Picked:
-    """The first of some entries: what is in `runs`, in their order, and what is `gone`, for it is not there any more.
+    """The first of some entries: those in `runs`, in their order, and those that are `gone`, which are not there any more.
 
-    What is in neither was not read, and comes after all that was. Runs are `picked_runs`.
+    Entries in neither were not read, and come after all that were. Runs are `picked_runs`.
     """
 
     runs: Sequence[EntryRun]
@@ -32,7 +32,7 @@ class Picked:
 
 
 def picked_runs(parts: Sequence[EntryRun], wanted: BitMap) -> Iterator[EntryRun]:
-    """Those of the `wanted` entries that the parts hold: a run from one to the last that is not too far from the one before it.
+    """`wanted` entries that the parts hold: a run goes from one to the last that is not too far from the one before it.
 
     The parts are of one ledger, ascending, and do not overlap.
     """

@@ -1,8 +1,8 @@
 """Whether the text in a command is UTF-8, found in one pass of protobuf over its bytes. Pure.
 
 Python's protobuf takes any bytes for the text of a proto2 message and tells them apart where each text is looked at: most of a
-second for a command of megabytes. Those of proto3 it checks while it parses, so the contract is there once more as proto3:
-fields keep their numbers, enums are numbers, nothing is required.
+second for a command of megabytes. It checks the text of proto3 messages while it parses, so the contract is there once more as
+proto3: fields keep their numbers, enums are numbers, nothing is required.
 """
 
 from google.protobuf.descriptor_pb2 import DescriptorProto, FieldDescriptorProto, FileDescriptorProto

@@ -1,6 +1,6 @@
 """`record`: a frozen dataclass with slots, as cheap to define and to make as a class with slots can be.
 
-To the type checker it is `dataclasses.dataclass`: nobody may assign to a field. While the program runs there is no second
+To the type checker it is `dataclasses.dataclass`: no code may assign to a field. While the program runs there is no second
 guard, which would cost a call for each field of each object (`object.__setattr__`). Equality, hash and text are those of a
 frozen dataclass, by functions that all records share: to generate them for each class is a third of the time of a start.
 """

@@ -1,6 +1,6 @@
-"""All of BookKeeper's entry digests, one entry at a time: for ledgers that somebody else has written or will read.
+"""All of BookKeeper's entry digests, one entry at a time: for ledgers that other clients have written or will read.
 
-Our own ledgers have CRC32C, whose loops are in `wire.kernels.entries`; this goes there for it, and does the others slowly.
+Our own ledgers have CRC32C, whose loops are in `wire.kernels.entries`; this module calls those, and does the others slowly.
 """
 
 import hashlib

@@ -21,7 +21,7 @@ _HEAD = struct.Struct("<q")
 _RANGE_BYTES = 16
 _COUNT = struct.Struct("<I")
 ANSWER_HEAD_BYTES = _COUNT.size
-"""Before the segments."""
+"""Bytes before the segments."""
 _SEGMENT = struct.Struct("<IIQq")
 
 
@@ -42,7 +42,7 @@ class Segment:
 
 
 def decode_request(message: bytes, token: bytes) -> tuple[int, list[tuple[int, int]]] | None:
-    """Ledger and ranges [first, end). None: it is no request of somebody who was told the token."""
+    """Ledger and ranges [first, end). None: the message lacks the token, or is no request."""
     ranges = len(message) - TOKEN_BYTES - _HEAD.size
     if message[:TOKEN_BYTES] != token or ranges < 0 or ranges % _RANGE_BYTES:
         return None
