@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 DIGEST_BYTES = {"CRC32C": 4, "CRC32": 8, "DUMMY": 0}
-"""Those that can be verified without the ledger's password."""
+"""Digests that can be verified without the ledger's password, with their length."""
 
 _MEMBER = re.compile(r"(\w+)=([\w.]+)")
 _ENSEMBLE = re.compile(r"(\d+)=\[([^\]]*)\]")
@@ -33,7 +33,7 @@ class LedgerPlaces:
     ensembles: tuple[Ensemble, ...]
     is_closed: bool = True
     inside: frozenset[str] = frozenset()
-    """The bookies that are inside a broker's process: nobody, or somebody else, listens at their addresses."""
+    """The bookies that are inside a broker's process: no server, or another one, listens at their addresses."""
 
     @property
     def bookies(self) -> frozenset[str]:

@@ -119,7 +119,7 @@ def parse_options(given: Mapping[str, str], is_stream: bool) -> SourceOptions:
 
 
 def _refuse_backwards(options: "_Options", between: Between) -> None:
-    """An end before the start: nobody wants to read nothing. The same for both is a window that is empty, and fine."""
+    """Refuses an end before the start. An end equal to the start is an empty window, and fine."""
     for kind, start, end in (
         ("Time", between.starting_time_ms, between.ending_time_ms),
         ("Index", between.starting_index, between.ending_index),

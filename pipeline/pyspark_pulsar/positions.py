@@ -109,7 +109,7 @@ def ranges_before(ledgers: Sequence[Ledger], end: Place, count: int) -> list[Led
 def check_start(topic: str, ledgers: Sequence[Ledger], start: Place, fails_on_data_loss: bool = True) -> None:
     """DataLost where the place's ledger was deleted, NoSuchPosition where it is beyond the end; fine are the named places.
 
-    The end of a ledger that is gone is lost data too: nobody knows any more that nothing came after it.
+    The end of a ledger that is gone is lost data too: nothing proves any more that no entry came after it.
     """
     if start in (EARLIEST, LATEST):
         return
@@ -149,7 +149,7 @@ def check_batch(
 
 
 def told(lost: DataLost, fails: bool) -> None:
-    """Raised with the remedy, or in the log of whoever goes on without them."""
+    """Raises the loss with the remedy if `fails`; otherwise logs it, and the reader goes on without the messages."""
     if fails:
         raise DataLost(f"{lost}. To go on without them: failOnDataLoss=false")
     _log.warning("%s; failOnDataLoss=false, so that the query goes on without them", lost)

@@ -21,7 +21,7 @@ from .partly import Parts
 class Wanted:
     """`columns` in their order. `schema` is that of the typed ones, None for bytes; `written_as` gives those of messages.
 
-    Of entries that are not in `parts` all messages are wanted, and of those that are in `done`, by ledger, none.
+    Entries that are not in `parts` are wanted whole; entries in `done`, by ledger, are not wanted at all.
     """
 
     columns: tuple[str, ...]

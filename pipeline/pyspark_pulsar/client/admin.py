@@ -133,6 +133,6 @@ def asked(topic: str, access: Access, path: str) -> Mapping[str, Any]:
 
 
 def delete_topic(topic: str, access: Access) -> None:
-    """With whatever is in it, and whoever reads it. NoSuchTopic, Refused, Unreachable."""
+    """Deletes the topic with its messages, also while clients use it. NoSuchTopic, Refused, Unreachable."""
     with AdminSession(access) as session:
         tried_again(topic, access, lambda: session.delete(topic, f"/admin/v2/{admin_path(topic)}?force=true"))

@@ -21,7 +21,7 @@ _NO_TRANSACTIONS = "not configured with transactionCoordinatorEnabled"
 
 
 class AdminSession:
-    """`with` closes it. What goes wrong with a connection is Lost, and the next question makes another one."""
+    """Requests to the admin REST; `with` closes it. A connection that fails is Lost, and the next request makes another one."""
 
     def __init__(self, access: Access) -> None:
         self._access = access

@@ -26,7 +26,7 @@ _Result = TypeVar("_Result")
 
 
 def tried_again(what: str, access: Access, work: Callable[[], _Result]) -> _Result:
-    """`work` until it is not Lost any more; Unreachable after the access's time. What is refused is not tried again."""
+    """Result of `work`, tried again while it is Lost; Unreachable after the access's time. Other errors are raised at once."""
     until, pause = time.monotonic() + access.timeout_seconds, _PAUSE_SECONDS
     while True:
         try:

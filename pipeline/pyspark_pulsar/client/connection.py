@@ -1,6 +1,6 @@
 """One connection to a broker, blocking: handshake, questions and answers, and whole blocks of what comes by itself.
 
-A connection that breaks is `Lost`, and whoever holds it makes another one; what a broker refuses is `Refused`.
+A connection that breaks raises `Lost`, and its owner makes another one; a request that a broker refuses raises `Refused`.
 """
 
 import select
@@ -46,7 +46,7 @@ _TAKEN = {ServerError.ProducerBusy, ServerError.ConsumerBusy}
 
 
 class InPieces(Protocol):
-    """A payload of several buffers, which nobody has put together."""
+    """A payload of several buffers that are not joined."""
 
     @property
     def pieces(self) -> tuple[Buffer, ...]: ...
@@ -57,7 +57,7 @@ class Lost(Exception):
 
 
 class NameTaken(Lost):
-    """Somebody else is there by the same name, or alone: until they go."""
+    """Another client has the same name, or exclusive access, until it goes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -245,7 +245,7 @@ def received(connected: socket.socket, room: memoryview, peer: str) -> int:
 
 
 def _send_all(connected: socket.socket, pieces: Sequence[Buffer]) -> None:
-    """Without putting them together, but for TLS, which has no such call."""
+    """Sends the pieces without joining them, but for TLS, which has no such call."""
     if isinstance(connected, ssl.SSLSocket):
         connected.sendall(b"".join(pieces))
         return

@@ -24,7 +24,7 @@ def is_nothing_left(topic: str, start: Place, last: Place, access: Access) -> bo
 
 
 def readable_until(topic: str, access: Access) -> Place | None:
-    """The last entry before the first open transaction, which holds back what is behind it; None where nobody tells."""
+    """The last entry before the first open transaction, which holds back later ones; None where the broker does not tell."""
     try:
         path = admin_path(topic).removeprefix("persistent/")
         found = asked(topic, access, f"/admin/v3/transactions/transactionBufferStats/{path}")

@@ -1,7 +1,7 @@
 """Schemas of topics as the registry has them, by the binary protocol.
 
 Nothing is kept: a version never changes, but a topic that was deleted and made again has another one of the same number, and
-processes of Spark's live longer than that. Whoever asks again and again keeps the answer for as long as it reads.
+processes of Spark's live longer than that. A reader that asks often keeps the answer for as long as it reads.
 """
 
 from collections.abc import Iterable, Sequence

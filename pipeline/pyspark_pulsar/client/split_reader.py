@@ -1,8 +1,8 @@
 """The entries of one split through a broker: a non-durable subscription of its own, which leaves nothing behind.
 
-Reads on after a broker was lost, from where it was: entries come once and in order. What does not come although the plan has
-it is looked up in the topic's ledgers: a ledger that is gone is lost data; entries of a ledger that is there are those
-that brokers keep to themselves (markers of transactions and replication).
+Reads on after a broker was lost, from where it was: entries come once and in order. Planned entries that do not come are looked
+up in the topic's ledgers: a ledger that is gone is lost data; entries of a ledger that is there are those that brokers keep to
+themselves (markers of transactions and replication).
 """
 
 import time
@@ -34,9 +34,9 @@ _BLOCK_BYTES = 4 << 20
 """Bytes of a block of entries, about: a task's memory is a few times this."""
 _PERMITS = 50_000
 _LOOK_SECONDS = 2.0
-"""After which without a message it is looked whether what is awaited is still there."""
+"""Time without a message after which the reader looks whether the awaited entries are still there."""
 _PAUSE_SECONDS = 0.1
-"""Before a broker that took the reader and let it go is asked again."""
+"""Pause before a broker that took the reader and let it go is asked again."""
 _CONSUMER_ID = 1
 
 
@@ -111,7 +111,7 @@ class SplitReader:
                 permits = 0
 
     def _took(self, block: Block) -> None:
-        """Before it is handed out: what comes again after an error is none of these entries."""
+        """Notes a block before it is handed out: none of its entries comes again after an error."""
         if not block.count:
             return
         self._entries += block.count

@@ -47,7 +47,7 @@ SCHEMA = pyarrow.schema(
 )
 """All columns. `error` says why a record could not be decoded; null for one that could.
 
-What every message has is said not to be null: where a value may be, Spark looks, which is up to a fifth of what a row costs it.
+Columns that every message has are not nullable: Spark looks for nulls in the others, which is up to a fifth of a row's cost.
 """
 
 
@@ -120,7 +120,7 @@ def _masked(spans: Spans, is_null: Flags) -> Spans:
 
 
 def _value(rows: Rows, topic: str) -> Any:
-    """The payload. Of an entry that cannot be decoded, its payload as it is: for those who can."""
+    """The payload; an entry that cannot be decoded has its stored payload, for readers that can decode it."""
     return binary_of(rows.data, _masked(rows.values, rows.is_null))
 
 

@@ -31,9 +31,9 @@ _BREAKS_MAX = 4
 
 @dataclass(frozen=True, slots=True)
 class Messages:
-    """Batch by batch, in order. `is_broken` is of batches.
+    """Messages batch by batch, in order. `is_broken` has a flag for each batch.
 
-    Of a broken batch the messages before the damage are there, and the others have -1 everywhere.
+    A broken batch has its messages before the damage; the others have -1 everywhere.
     """
 
     metadata_starts: Places

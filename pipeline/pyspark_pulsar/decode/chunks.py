@@ -36,7 +36,7 @@ class Chunk:
         return self.about.chunk_id == self.about.num_chunks_from_msg - 1
 
     def kept(self) -> "Chunk":
-        """With bytes of its own: a view would hold the whole block."""
+        """The chunk with bytes of its own: a view would hold the whole block."""
         return Chunk(self.about, self.head, bytes(self.payload))
 
 
@@ -68,7 +68,7 @@ class Missing:
 
 
 class OpenMessages:
-    """Those of which some chunks have come. Of more than `bytes_max` the oldest are forgotten, but for the newest one."""
+    """Messages of which some chunks came. Above `bytes_max` the least recently continued are forgotten, but for the last."""
 
     def __init__(self, bytes_max: int) -> None:
         self._bytes_max, self.held_bytes = bytes_max, 0

@@ -1,8 +1,8 @@
 """One kind of protobuf message, encoded at many places of a buffer, read into columns: all of them a field at a time.
 
 Messages of one producer mostly have few shapes (`message_shapes`): those that have the first one's are taken at once, a few
-times over. Of what is left, in step i the i-th field of every message is read: as many steps as the longest one has fields,
-however many messages there are.
+times over. Step i reads the i-th field of every other message: as many steps as the longest one has fields, however many
+messages there are.
 """
 
 from collections.abc import Mapping
@@ -55,7 +55,7 @@ class Repeated:
 class Fields:
     """The field numbers that are wanted, by what becomes of them; all others are skipped.
 
-    `kinds`: on the wire, of those that are not to be taken as any other; written as another they are fields that nobody knows.
+    `kinds`: wire types of fields that must have one of them; a field written with another wire type is an unknown field.
     """
 
     numbers: tuple[int, ...] = ()
@@ -64,7 +64,7 @@ class Fields:
     kinds: Mapping[int, tuple[int, ...]] = field(default_factory=dict)
 
     def number_of(self, number: int, kind: int) -> int:
-        """0, which no field has, where it is not to be taken."""
+        """The field's number, or 0, which no field has, if its wire type is not to be taken."""
         return number if kind in self.kinds.get(number, (kind,)) else 0
 
 

@@ -1,4 +1,4 @@
-"""Memory that is used again when nobody holds anything of it any more: fresh memory costs as much as a copy into it."""
+"""Memory that is used again when no object holds any of it: fresh memory costs as much as a copy into it."""
 
 import sys
 

@@ -72,10 +72,10 @@ class Rows:
     """Spans are places in `data`; `producers` and `schema_versions` are of entries, as `entries` says which entry a row is of.
 
     `errors[entry]` is "" for an entry that could be read. `batch_indexes` is -1 for a message outside a batch. Times are in
-    milliseconds; an event time of 0 is none, as in Apache's clients. What few queries want is made when it is asked for.
+    milliseconds; an event time of 0 is none, as in Apache's clients. Columns that few queries want are made on first use.
 
     Where `batches` is there, all entries are plain ones (see `plain`), of which columns can be had without the places of each
-    message: these are looked for when somebody asks.
+    message: the first use of these finds them.
     """
 
     block: Block
@@ -176,7 +176,7 @@ class Rows:
     def message_count(self) -> int:
         """Number of messages as brokers count them: all of a batch, markers too. A consumer's permits are spent on these.
 
-        What an entry says that cannot be is one message, for brokers too.
+        An entry without a readable count is one message, for brokers too.
         """
         if self.batches is not None:
             return int(numpy.minimum(self.batches.counts, _COUNTED_MAX).sum())

@@ -23,7 +23,7 @@ _ROOMS = Rooms(2)
 
 @dataclass(frozen=True, slots=True)
 class Singles:
-    """All of them, batch by batch, in order. Of messages of broken batches whatever was found."""
+    """Messages of batches, batch by batch, in order. Messages of broken batches have what was found of them."""
 
     messages: Messages
     keys: Spans

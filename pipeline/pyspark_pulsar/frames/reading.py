@@ -51,7 +51,7 @@ def batches(
 ) -> Any:
     """The same a record batch at a time, as a `pyarrow.RecordBatchReader`: one block of some MB is in memory. PipelineError.
 
-    What is there is looked at before the first batch is asked for; the errors of reading come while it is iterated.
+    The plan is made before the first batch is asked for; the errors of reading come while it is iterated.
     """
     asked = _asked(_given(service_url, admin_url, topic, (start, end), columns, values, auth_params, options))
     return pyarrow.RecordBatchReader.from_batches(asked.frame, _batches(asked))

@@ -79,7 +79,7 @@ def _failed(arguments: argparse.Namespace, why: str) -> int:
 
 
 def printable(text: str) -> str:
-    """Names are what somebody else made up: none of them writes to the terminal but as text."""
+    """Text with its unprintable characters escaped: names come from others, and may not control the terminal."""
     return "".join(each if each.isprintable() or each == "\n" else repr(each)[1:-1] for each in text)
 
 
@@ -92,7 +92,7 @@ def _written(report: Report, directory: str) -> list[Path]:
 
 
 def _check_report(directory: str) -> None:
-    """Before the work, not after it; nothing is made of it yet. WrongOption."""
+    """Checks the directory before the work, not after it; makes nothing yet. WrongOption."""
     if not directory:
         return
     there = Path(directory)

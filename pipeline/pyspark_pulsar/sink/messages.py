@@ -29,7 +29,7 @@ _NO_WORDS = numpy.zeros(0, numpy.uint64)
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """`text`: as it is on the wire, null for none. What is no UTF-8 is there in base 64, and `is_base64` says so."""
+    """`text`: keys as on the wire, null for none. A key that is not UTF-8 is in base 64, and `is_base64` says so."""
 
     text: Any
     is_base64: Flags

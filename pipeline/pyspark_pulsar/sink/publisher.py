@@ -1,8 +1,8 @@
 """One producer on one topic (a partition by itself), in one task: sends, counts pending entries, and survives brokers.
 
-What a lost connection leaves open is settled by the last sequence id that the broker tells a producer that comes back, if the
-topic deduplicates; else by the guarantee: sent again, or the task ends (`Interrupted`). A name is one producer's at a time:
-another attempt of the same task is waited for, and one that took the name over ends this one (`TakenOver`).
+After a lost connection the broker tells the last stored sequence id, which settles pending entries if the topic deduplicates;
+else the guarantee decides: they are sent again, or the task ends (`Interrupted`). One producer has a name at a time: another
+attempt of the same task is waited for, and one that took the name over ends this one (`TakenOver`).
 """
 
 import logging
@@ -113,7 +113,7 @@ class Publisher:
             self._come_back(error)
 
     def flush(self) -> None:
-        """Until every entry is stored."""
+        """Waits until every entry is stored."""
         while self._pending:
             self._settle_one()
 
@@ -191,7 +191,7 @@ class Publisher:
             return
 
     def _having_name(self, seconds: float) -> Connection:
-        """Waits so long for whoever has the name: it stores what this one would have to send again. TakenOver."""
+        """Connection, after a wait for the producer that has the name: it stores what this one would send again. TakenOver."""
         until, is_told = time.monotonic() + seconds, False
         while True:
             try:

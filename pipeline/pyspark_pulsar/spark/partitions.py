@@ -43,7 +43,7 @@ def _left_of(splits: Sequence[Split], left: Mapping[str, Unacknowledged]) -> dic
 
 
 def read(partition: Any, asked: Asked) -> Iterator[Any]:
-    """Arrow record batches. Of an empty plan Spark makes one partition of nothing."""
+    """Arrow record batches; none for the one empty partition that Spark makes of an empty plan."""
     leave_modules_to_themselves()
     for split in getattr(partition, "splits", ()):
         yield from batches_of(split, asked, partition.left.get(split.topic, Unacknowledged([])))
@@ -53,7 +53,7 @@ _SAMPLE_ENTRIES = 8
 
 
 def sampled(topic: str, backlog: Backlog, options: SourceOptions) -> Backlog:
-    """With how many messages the first few entries have: brokers count entries, limits count messages."""
+    """Backlog with the messages per entry of its first few entries: brokers count entries, limits count messages."""
     if not backlog.ranges:
         return backlog
     first = backlog.ranges[0]

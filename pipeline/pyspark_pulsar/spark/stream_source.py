@@ -78,7 +78,8 @@ class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     ) -> None:
         """A topic of a pattern, or a partition, that is not there any more: DataLost where it had more than was read.
 
-        Of one that went while the query was stopped nobody knows. A partition does not go by itself; topics of a pattern may.
+        It is not known what a topic had that went while the query was stopped: DataLost for a partition, which does not go by
+        itself; a warning for a topic of a pattern.
         """
         for topic in starts.keys() - ledgers.keys() - self._gone:
             self._gone.add(topic)
@@ -94,7 +95,7 @@ class PulsarStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
         self._follow({topic: mirrored(found.get(topic, ()), place) for topic, place in places_in(end).items()})
 
     def _follow(self, places: dict[str, Place]) -> None:
-        """The subscription that mirrors the stream, where there is to be one. A topic that is gone has none."""
+        """Moves the subscription that mirrors the stream, if the options name one. A topic that is gone has none."""
         if not self._options.subscription:
             return
         if self._mirror is None:

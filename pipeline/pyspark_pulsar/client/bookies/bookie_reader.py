@@ -1,7 +1,7 @@
 """The entries of ranges of a ledger straight from bookies: the nearest that has them, the others where it fails.
 
-Brokers keep back messages of open and aborted transactions. A ledger that has messages of transactions is therefore none
-for this reader (`NeedsBroker`), and whoever asked reads on through the broker, from where this one was.
+Brokers keep back messages of open and aborted transactions. This reader therefore refuses a ledger that has
+messages of transactions (`NeedsBroker`), and its caller reads on through the broker, from where this one was.
 """
 
 import functools

@@ -1,7 +1,7 @@
 """Bookies inside a broker's process, as a standalone has one: which there are, and what is in their files; blocking.
 
-Nobody listens at the address by which ledgers name them. Their broker tells of them, a super-user where it asks who somebody is
-(docs/adr/0030-reads-on-one-machine.md). A plan asks which there are, and a task for the token, so that no plan carries it.
+No server listens at the addresses by which ledgers name them. Their broker tells of them; with authentication it tells
+super-users only (docs/adr/0030-reads-on-one-machine.md). A plan asks which there are, a task for the token: no plan carries it.
 Apache's brokers have no such route, which costs a plan one answer of 404.
 """
 
@@ -20,21 +20,21 @@ from .local_files import LocalFiles, Offer
 
 _PATH = "/admin/v2/bookies/local-reads"
 _LOOPBACK = "127."
-"""They are called so: of a ledger of other bookies nobody asks."""
+"""Beginning of their names: a plan of ledgers on other bookies asks no broker."""
 _ASKED_SECONDS_MAX = 5.0
 """Longest wait for offers; without them reading is only slower."""
 _REMEMBERED_SECONDS = 10.0
 """Time for which a process remembers offers: a plan of many topics, and a task of many ledgers, ask once."""
 _REMEMBERED_MAX = 100
 _remembered: dict[Access, tuple[float, Mapping[str, Offer]]] = {}
-"""Until when, and what was told, to whom."""
+"""Offers by access, each with the time until which it is remembered."""
 
 
 def placed(ledgers: Sequence[Ledger], access: Access) -> list[Ledger]:
-    """With which of their bookies are inside a broker.
+    """Ledgers with those of their bookies that are inside a broker.
 
-    Of a ledger that is written to the places are left where all its bookies are: what the broker says is in it was stored by
-    its own bookie, and no other one can have taken its place.
+    A ledger that is still written to keeps its places only if all its bookies are inside: what the broker says is in it was
+    stored by its own bookie, and no other one can have taken its place.
     """
     asks = any(name.startswith(_LOOPBACK) for each in ledgers for name in _bookies(each))
     inside = frozenset(_offers(access)) if asks else frozenset[str]()

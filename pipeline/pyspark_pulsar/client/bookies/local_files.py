@@ -1,7 +1,7 @@
 """Stored entries straight from the files of a bookie on this machine, which hands them over; blocking.
 
-What a bookie of Interpulse says where entries are, and how it is asked: docs/adr/0030-reads-on-one-machine.md. Apache's bookies
-have no such socket, and neither has one on another machine: `offered` is None then.
+A bookie of Interpulse tells where entries are on a socket: docs/adr/0030-reads-on-one-machine.md. Apache's bookies have no such
+socket, and neither has a bookie on another machine: `offered` is None then.
 """
 
 import itertools

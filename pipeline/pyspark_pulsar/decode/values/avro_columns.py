@@ -1,6 +1,6 @@
 """Avro's binary form of many records, read into Arrow columns: all of them a field at a time, and never a record by itself.
 
-What a record was written with and what is wanted of it are two definitions; the rules between them are those of Avro's
+The writer's schema and the reader's may differ; the rules between them are those of Avro's
 specification (schema resolution): fields by name or alias, defaults for those that were not written, numbers that become
 wider, text and bytes for each other. A step is a few numpy operations on all records that have got there, so that an array
 costs as many steps as the longest one has items.

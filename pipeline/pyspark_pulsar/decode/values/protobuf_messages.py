@@ -1,6 +1,6 @@
 """Protobuf messages of a definition as an Arrow column of structs, all of them a field at a time (`protobuf_columns.scan`).
 
-What is read is what Google's libraries read: a field that is written as another type is one that nobody knows.
+It reads what Google's libraries read: a field that is written as another type is an unknown field.
 """
 
 from collections.abc import Sequence

@@ -33,8 +33,8 @@ _TYPES = {
 class Field:
     """`kind` is the name of the protobuf type. `has_presence`: null where it is not there, else 0 or nothing.
 
-    `choice`: which `oneof` of its message it is in, -1 for none. `is_closed`: an enumeration whose other numbers are fields
-    that nobody knows, as in proto2. `is_checked`: text that is no UTF-8 makes it no message, as in proto3.
+    `choice`: which `oneof` of its message it is in, -1 for none. `is_closed`: an enumeration whose other numbers are unknown
+    fields, as in proto2. `is_checked`: text that is not UTF-8 makes the message unreadable, as in proto3.
     """
 
     number: int

@@ -1,6 +1,6 @@
 """Payloads as columns of the types that the registry has for them: of many rows, and of several versions of a schema. Pure.
 
-The reader's schema decides the type of the column. What was written with another version of it is resolved to that one (Avro's
+The reader's schema decides the type of the column. Payloads of another version are resolved to that one (Avro's
 rules; members and field numbers of JSON and protobuf go by themselves).
 """
 
@@ -41,7 +41,7 @@ class Schema:
         return dict(self.properties).get("kv.encoding.type", "INLINE") == "SEPARATED"
 
     def parts(self) -> tuple["Schema", "Schema"]:
-        """Those of key and value. UnusableSchema."""
+        """Schemas of key and value. UnusableSchema."""
         key, rest = _part(self.data)
         value, _ = _part(rest)
         return self._of("key", key), self._of("value", value)

@@ -1,7 +1,7 @@
 """The copies of one ledger's messages on their way to a topic: by the partition that their key chooses, each there once.
 
-Their producers' names are made of the job's and the ledger, their sequence ids of positions (`source_positions`): what a broker
-has stored of them is not sent again, whoever sends. Relies on the topic's deduplication, which is looked at first.
+Their producers' names are made of the job's and the ledger, their sequence ids of positions (`source_positions`): no run sends
+again what a broker has stored of them. Relies on the topic's deduplication, which is looked at first.
 """
 
 from collections.abc import Sequence
@@ -79,7 +79,7 @@ class LedgerCopy:
         return self._publishers[partition]
 
     def flush(self) -> None:
-        """Until all is stored."""
+        """Waits until all is stored."""
         for each in self._publishers.values():
             each.flush()
 

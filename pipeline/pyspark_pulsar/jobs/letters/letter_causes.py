@@ -33,7 +33,7 @@ _OTHERS = ("(others)", "", "")
 
 @dataclass(frozen=True, slots=True)
 class Letter:
-    """`redeliveries` is -1 where nobody tells them; `subscription` and `topic` are "" then."""
+    """A dead letter. `redeliveries` is -1, `subscription` and `topic` are "", where its properties do not tell them."""
 
     topic: str
     subscription: str

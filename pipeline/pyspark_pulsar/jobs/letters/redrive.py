@@ -49,9 +49,9 @@ class Redrive:
 
     @property
     def producer(self) -> str:
-        """Another filter may choose letters before those that this one chose: it needs sequence ids of its own.
+        """Name with a digest of the filter: another filter may choose earlier letters, and needs sequence ids of its own.
 
-        Or they would be taken for repeats, acknowledged, and lost. What is not given leaves names as they were.
+        Otherwise they would be taken for repeats, acknowledged, and lost. An option that is not given does not change the name.
         """
         more = [f"cause {self.cause_property}"] if self.cause_property else []
         more += [str(self.source.between)] if self.source.between != Between() else []
@@ -71,7 +71,7 @@ class Redriven:
 
 
 def target_of(letter: Letter, to: str) -> str:
-    """PipelineError where nobody says it."""
+    """Full name of `to`, or of the topic that the letter came from. PipelineError where neither is known."""
     if not to and not letter.topic:
         raise PipelineError(f"{letter.place}: there is no property {REAL_TOPIC}, so that nobody knows where it came from: --to")
     return full_name(to or letter.topic)

@@ -21,7 +21,7 @@ class Interruption:
         self._has_come = threading.Event()
 
     def check(self) -> None:
-        """KeyboardInterrupt: for steps that nobody can cancel, such as the start of a session."""
+        """Raises KeyboardInterrupt if it has come: for steps that cannot be cancelled, such as the start of a session."""
         if self._has_come.is_set():
             raise KeyboardInterrupt
 

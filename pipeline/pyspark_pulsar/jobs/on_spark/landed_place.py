@@ -2,7 +2,7 @@
 
 `data/batch=N` is whole from the moment on when it is there. `data/_half-N-...` is a batch on its way, which readers of Parquet
 pass over; each run has names of its own, so that two at the same time do not write into each other's. `landing.json` says of
-which topics the place is (`origin`). What this made is taken back where nothing came of it.
+which topics the place is (`origin`). `take_back` removes what a run made if no batch was begun.
 """
 
 import json
@@ -135,7 +135,7 @@ class LandedPlace:
         return int(self._spark.read.schema(frame.schema).parquet(f"{self._to}/{whole}").count())
 
     def reached(self) -> Mapping[str, Place]:
-        """Up to where each topic is landed: the end of the newest batch that is whole. Empty before the first."""
+        """Place up to which each topic is landed: the end of the newest batch that is whole. Empty before the first."""
         found = self._files.globStatus(self._at("checkpoint/offsets/[0-9]*")) or ()
         planned = [int(each.getPath().getName()) for each in found if each.getPath().getName().isdecimal()]
         done = [each for each in planned if self._has(_WHOLE.format(each))]

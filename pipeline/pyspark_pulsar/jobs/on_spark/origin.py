@@ -47,7 +47,7 @@ def encode(origin: Origin) -> str:
 
 
 def decode(text: str, where: str) -> Origin:
-    """PipelineError for what another version, or somebody else, wrote."""
+    """PipelineError for a text of another version, or of another program."""
     try:
         found = json.loads(text)
         if found["version"] != _VERSION:

@@ -74,9 +74,9 @@ def abort(results: Sequence[TaskResult], options: SinkOptions, batch: int, noted
 
 
 def _end_noted(noted_as: str, known: Sequence[Written], options: SinkOptions) -> None:
-    """Aborts what tasks noted that nobody knows of, and deletes the topic. The write is done, or failed, whatever comes of it.
+    """Aborts the transactions that tasks noted and `known` lacks, and deletes the topic. The write is done, or failed, before.
 
-    So that an error here is none of the write's: what is left open ends when its time is up.
+    So an error here is none of the write's: transactions that stay open end when their time is up.
     """
     if not noted_as:
         return

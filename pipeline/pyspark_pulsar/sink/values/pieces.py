@@ -1,6 +1,6 @@
 """The bytes of every row, by vector operations: varints and fixed octets as cells, and pieces joined row by row. Pure.
 
-A cell is a matrix of octets and which of them count; a piece is an Arrow array of bytes. Whoever wants another encoding
+A cell is a matrix of octets and which of them count; a piece is an Arrow array of bytes. Each encoding
 (protobuf, Avro, JSON) puts these together; no step looks at one row.
 """
 
