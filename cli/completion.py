@@ -1,6 +1,6 @@
 """`interpulse completion bash|zsh|fish`: a script that completes the command lines, written from their tables.
 
-`. <(interpulse completion bash)`. What is completed: names of groups, commands and options; nothing asks a server.
+`. <(interpulse completion bash)`. It completes names of groups, commands and options, and asks no server.
 """
 
 import argparse

@@ -1,8 +1,8 @@
 """HTTP requests from a command's template and its values. Pure.
 
 `{topic}` in a path is the topic with its domain, `{bare-topic}` without; `{namespace}` must be tenant/namespace. All are
-encoded, slashes in a topic's own name too. What has no value is left out: a segment of a path, a query parameter, a member of a
-body. A flag in a query is true or false; `{?flag}` is there only when it is given, `{!flag}` is the contrary.
+encoded, slashes in a topic's own name too. A path segment, a query parameter or a member of a body that has no value is left
+out. A flag in a query is true or false; `{?flag}` is there only when it is given, `{!flag}` is the contrary.
 """
 
 import json

@@ -41,7 +41,7 @@ log = logging.getLogger("interpulse")
 
 
 def run_autorecovery(options: argparse.Namespace) -> int:
-    """Until SIGTERM or SIGINT."""
+    """Runs until SIGTERM or SIGINT."""
     configure_logs()
     configuration: Configuration | None = None
     try:
@@ -84,7 +84,7 @@ async def _serve(configuration: Configuration, json_ready: str | None) -> int:
 
 
 async def _serve_web(configuration: Configuration, recovery: AutoRecovery) -> "asyncio.Server | TlsPort | None":
-    """None: nobody wants it (httpServerEnabled). BadTls."""
+    """The HTTP server; None when httpServerEnabled is false. BadTls."""
     settings = configuration.settings(BookieWebSettings)
     if not settings.http_server_enabled:
         return None

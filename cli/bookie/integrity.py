@@ -1,9 +1,9 @@
 """DataIntegrity: a bookie that lost entries gets them back from the others, ledger by ledger (BP-46).
 
-What BookKeeper's DataIntegrityCheckImpl does, in its order, newest ledgers first: a ledger that is not closed, and in whose
-last segment the bookie is, is recovered, because nobody else can tell what the bookie had answered; then what the bookie should
-have and has not is copied. Theirs ends limbo before it copies; here a ledger is in limbo until all of it is here again, so that
-at no time a miss is said to be "no such entry". What no other bookie has stays in limbo, and is looked for again.
+The steps of BookKeeper's DataIntegrityCheckImpl, newest ledgers first: a ledger that is not closed, and has the bookie in its
+last segment, is recovered, because no other node can tell what the bookie had answered; then entries that the bookie lacks are
+copied. Theirs ends limbo before it copies; here a ledger is in limbo until all of it is here again, so that no miss is said to
+be "no such entry" meanwhile. A ledger with entries that no other bookie has stays in limbo, and they are looked for again.
 
 It may be cut off anywhere: which ledgers are in limbo is stored, and a copy is on disk before the next one is made.
 Bounds: one ledger at a time, one run of entries in memory, LOST_MAX entries asked for in vain, rounds ever further apart.
@@ -58,7 +58,7 @@ class DataIntegrity:
         self.entries_copied = 0
 
     async def run(self) -> None:
-        """Until no ledger is in limbo."""
+        """Runs rounds until no ledger is in limbo."""
         pause = RETRY_SECONDS_MIN
         while waiting := len(self._bookie.limbo_ids()):
             log.info(line("data integrity check", ledgersInLimbo=waiting))
@@ -69,7 +69,7 @@ class DataIntegrity:
         log.info(line("data integrity check has ended: no ledger is in limbo", entriesCopied=self.entries_copied))
 
     async def run_round(self) -> int:
-        """Look at every ledger in limbo once; how many left it. What fails is logged, and stays as it is."""
+        """Look at every ledger in limbo once; return how many left it. Failures are logged, and leave a ledger in it."""
         loop, whole, left = asyncio.get_running_loop(), list[int](), 0
         last_left_at = loop.time()
         for ledger_id in reversed(self._bookie.limbo_ids()):

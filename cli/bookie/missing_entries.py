@@ -1,7 +1,7 @@
 """Entries of a ledger that a bookie lacks although the ledger's metadata gives them to it. Pure.
 
-As BookKeeper's DataIntegrityCheckImpl: of a ledger that is closed everything up to its end, of another one what is before its
-last segment, all of which is confirmed. Of a striped ledger a bookie has the entries whose write set it is in.
+As BookKeeper's DataIntegrityCheckImpl: a closed ledger counts up to its end, another one up to its last segment, before which
+all is confirmed. In a striped ledger a bookie has the entries whose write set it is in.
 """
 
 from bisect import bisect_right
@@ -14,7 +14,7 @@ Range = tuple[int, int]
 
 
 def last_known_entry(metadata: LedgerMetadata) -> int:
-    """Up to which entries are known to be confirmed; -1: none is."""
+    """Last entry that is known to be confirmed; -1: none is."""
     is_closed = metadata.state == LedgerState.CLOSED
     return metadata.last_entry_id if is_closed else metadata.segments[-1].first_entry_id - 1
 
@@ -24,7 +24,7 @@ def is_named(metadata: LedgerMetadata, bookie_id: str) -> bool:
 
 
 def missing_entries(metadata: LedgerMetadata, bookie_id: str, held: Sequence[Range]) -> Iterator[Range]:
-    """Ascending. `held`: what the bookie has, ascending, neither overlapping nor touching."""
+    """Missing ranges, ascending. `held`: ranges that the bookie has, ascending, neither overlapping nor touching."""
     for first, last in _due(metadata, bookie_id):
         yield from _without(first, last, held)
 

@@ -26,7 +26,7 @@ class LedgerPlaces:
         self._store, self._registry, self._bookie_id = store, registry, bookie_id
         self._owner = f"{bookie_id} (garbage collection)"
         self._held: set[str] = set()
-        """Locks that are ours, also those of which nobody knows whether they are released."""
+        """Locks that are ours, also those whose release has no known outcome."""
 
     async def is_elsewhere(self, ledger_id: int) -> bool:
         """An open ledger never is: its next ensemble may have this bookie."""
@@ -81,7 +81,7 @@ class LedgerPlaces:
 
 
 async def ledgers_of_bookie(store: MetadataStore, layout: LedgerLayout, bookie_id: str) -> list[int]:
-    """Ascending; one whose metadata cannot be read counts. MetadataError: the list would not be whole."""
+    """Ledger ids, ascending; a ledger whose metadata cannot be read counts. MetadataError: the list would not be whole."""
     found = []
     waiting = [ROOT]
     while waiting:

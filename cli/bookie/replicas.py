@@ -1,6 +1,6 @@
 """BookieReplicas: what other bookies have of the ledgers of one bookie. Satisfies `bookie.upkeep.scrub.Replicas`.
 
-Whom to ask is what the ledger's metadata says, and never the bookie itself; every digest is checked, since a bookie does not.
+The ledger's metadata name the bookies to ask, never the bookie itself; every digest is checked, since a bookie does not.
 Bound: one read at a time for each call, of READ_ENTRIES_MAX entries and READ_BYTES_MAX.
 """
 
@@ -61,7 +61,7 @@ class BookieReplicas:
         return runs
 
     async def sound(self, run: EntryRun) -> Iterable[EntryRun]:
-        """See `bookie.upkeep.scrub.Replicas`. Of a ledger without digests nobody can say so."""
+        """See `bookie.upkeep.scrub.Replicas`. None of a ledger without digests: nothing shows them sound."""
         metadata = (await self.ledger(run.ledger_id)).metadata
         return [] if metadata.digest_type == DigestType.DUMMY else list(_sound_parts(run, metadata))
 

@@ -34,7 +34,7 @@ class NotThere(ClusterFailed):
 
 @dataclass(frozen=True, slots=True)
 class BookieAddress:
-    """Address of a bookie; port 0 and UNKNOWN: nobody knows (Apache's CommandHelpers)."""
+    """Address of a bookie; port 0 and UNKNOWN where it is not known (Apache's CommandHelpers)."""
 
     bookie_id: str
     host: str = UNKNOWN
@@ -137,7 +137,7 @@ class Cluster:
             yield ledger_id
 
     async def ledgers(self) -> AsyncGenerator[tuple[int, LedgerMetadata | LedgerError], None]:
-        """With their metadata, or why that cannot be read; one that is deleted meanwhile is left out."""
+        """Ledgers with their metadata, or the error of reading it; a ledger that is deleted meanwhile is left out."""
         async for ledger_id in self.ledger_ids():
             try:
                 yield ledger_id, await self.ledger(ledger_id)

@@ -1,6 +1,6 @@
 """LedgerAccess: entries of any ledger, for the shell and for a bookie's HTTP: read with or without recovery, delete.
 
-Whatever its digest and password: the metadata has both, as BookKeeperAdmin uses them. What is read goes through bounded runs.
+Any digest and password will do: the metadata have both, as BookKeeperAdmin uses them. Reads go through bounded runs.
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator
@@ -41,7 +41,7 @@ class Entry:
 
 
 class LedgerAccess:
-    """Made by `open_ledgers`."""
+    """Access to ledgers, made by `open_ledgers`."""
 
     def __init__(self, client: RepairClient) -> None:
         self.client = client
@@ -131,7 +131,7 @@ def _entries(run: EntryRun, metadata: LedgerMetadata) -> list[Entry]:
 async def open_ledgers(
     store: MetadataStore, tls: RenewedTls | None, settings: RepairSettings | None = None
 ) -> AsyncIterator[LedgerAccess]:
-    """Without `tls` bookies are spoken to in the clear. NotThere when there is no cluster; LedgerError, MetadataError."""
+    """Access to ledgers; in plain text without `tls`. NotThere when there is no cluster; LedgerError, MetadataError."""
     await Cluster(store).registry()
     bookies = NetworkBookies(store, ANSWER_SECONDS, tls=tls)
     client = RepairClient(

@@ -25,7 +25,7 @@ CHECKS = {
 
 @dataclass(frozen=True, slots=True)
 class Lacking:
-    """A ledger that lacks copies, and whose it is to repair: None, nobody's yet."""
+    """A ledger that lacks copies, and the worker that repairs it; None: no worker yet."""
 
     ledger_id: int
     what: UnderreplicatedLedger
@@ -38,7 +38,7 @@ def marks_in(store: MetadataStore) -> UnderreplicationStore:
 
 
 async def lacking(store: MetadataStore, missing: str = "", excluding: str = "") -> AsyncGenerator[Lacking, None]:
-    """Ascending; of those that miss `missing`, and none that miss `excluding`; empty: whichever. MetadataError."""
+    """Ledgers, ascending, that lack copies on `missing` and none on `excluding`; an empty name excludes none. MetadataError."""
     marks = marks_in(store)
     async for ledger_id in marks.ledger_ids():
         what = await marks.marked(ledger_id)

@@ -1,7 +1,7 @@
 """WebCluster: what a bookie's HTTP asks about the cluster, done as the shell's commands do it.
 
-Satisfies `bookie.web.cluster_port.ClusterPort`. Each call learns the cluster anew, as Apache's does. What goes on after its
-answer is bounded: BACKGROUND_MAX at a time; `close` ends it.
+Satisfies `bookie.web.cluster_port.ClusterPort`. Each call learns the cluster anew, as Apache's does. Work that goes on
+after an answer is bounded: BACKGROUND_MAX at a time; `close` ends it.
 """
 
 import asyncio

@@ -144,7 +144,7 @@ def _usage(command: Command) -> str:
 
 
 def _help(words: Sequence[str], code: int) -> int:
-    """Prints the help of one command, or of all; on stderr when nobody asked for it."""
+    """Prints the help of one command, or of all; on stderr after wrong usage."""
     out = sys.stdout if code == 0 else sys.stderr
     if words and words[0] in REFUSED:
         print(f"{words[0]}: {REFUSED[words[0]]}", file=out)

@@ -1,6 +1,6 @@
 """BrokerParts: a broker over metadata and bookies that it is given; what a standalone and a cluster's broker have in common.
 
-Owns the order in which these parts start and stop. Whose the bookies and the metadata are, its owner knows.
+Owns the order in which these parts start and stop. Bookies and metadata belong to its caller.
 """
 
 import asyncio

@@ -132,7 +132,7 @@ class BrokerServer:
         await self.service.lookup.owners.close()
 
     async def stop(self) -> None:
-        """All is given up, then nobody is let in any more. After a start that failed, too."""
+        """Gives up all bundles, then refuses new connections and stops. Works after a start that failed, too."""
         await self.drain()
         await self._parts.stop()
         await self._bookies.close()

@@ -21,7 +21,7 @@ _LEFT_BEHIND = frozenset({ServerError.ConsumerBusy, ServerError.ProducerBusy, Se
 
 
 class ClientError(Exception):
-    """A failure for good; the text says what was asked of whom, what came back, and what to do."""
+    """A failure for good; the text says the request and its server, the answer, and what to do."""
 
 
 class Passing(ClientError):

@@ -1,7 +1,7 @@
 """A producer or consumer that outlives its connections: what ended is looked up and made again, with longer and longer pauses.
 
-Owns which connection each has just now. `attend` waits for several of them at a time, in one thread. What is sent or asked for
-again on a new connection is said by `cli.client.sender` and `cli.client.subscription`.
+Owns which connection each has just now. `attend` waits for several of them at a time, in one thread. `cli.client.sender`
+and `cli.client.subscription` say what is sent or asked for again on a new connection.
 """
 
 import random

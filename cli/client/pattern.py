@@ -48,7 +48,7 @@ class TopicPattern:
         return time.monotonic() - self._looked >= EVERY_SECONDS
 
     def topics_now(self) -> Sequence[str] | None:
-        """None while there is nobody to ask."""
+        """Topics that fit the pattern now; None while no broker can be asked."""
         try:
             return self.topics()
         except ClientError as error:

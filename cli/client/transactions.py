@@ -1,7 +1,7 @@
 """Transactions as a command-line tool uses them: a coordinator that opens, registers and ends them. Blocking.
 
-The coordinators are the partitions of a topic of Apache's (SystemTopicNames.TRANSACTION_COORDINATOR_ASSIGN): whoever serves
-partition 3 has coordinator 3. What it refuses is a ClientError with its reason.
+The coordinators are the partitions of a topic of Apache's (SystemTopicNames.TRANSACTION_COORDINATOR_ASSIGN): the broker
+that serves partition 3 has coordinator 3. A refused request raises ClientError with the reason.
 """
 
 from collections.abc import Callable
@@ -53,7 +53,7 @@ class Coordinator:
         self._ask(txn, "add_partition_to_txn", fill)
 
     def add_subscriptions(self, txn: TxnId, subscriptions: list[tuple[str, str]]) -> None:
-        """Topic and name of those in which something is acknowledged in it."""
+        """Registers the subscriptions, by topic and name, in which the transaction acknowledges."""
 
         def fill(command: Any) -> None:
             for topic, name in subscriptions:

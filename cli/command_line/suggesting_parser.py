@@ -14,7 +14,7 @@ class SuggestingParser(argparse.ArgumentParser):
     """Parser whose sub-parsers are of this kind too. Exit code 2 for wrong usage, as argparse has it."""
 
     def parsed(self, words: Sequence[str]) -> argparse.Namespace:
-        """`parse_args`; an option that nobody knows is told by the parser of the command that was given."""
+        """`parse_args`; the parser of the given command reports an unknown option."""
         options, unknown = self.parse_known_args(words)
         if unknown:
             asked = _deepest(self, options)

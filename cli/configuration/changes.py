@@ -52,8 +52,8 @@ class ChangingSettings:
         self._configuration.check(changed)
 
     def _check_verdict(self, key: str, value: str, effective: frozenset[str]) -> None:
-        """Unlike in a file, a key that means nothing here is refused: nobody reads a log for a note on what they just did.
-        What is the case anyway may be said, as it may in a file."""
+        """Unlike in a file, a key that means nothing here is refused: an operator does not look in a log after a change.
+        Its default may be given, as it may in a file."""
         judged = judge(key, value, BROKER, effective)
         if judged.verdict is Verdict.REFUSED:
             raise BadSetting(f"{shown(key, value)}: {judged.reason}")

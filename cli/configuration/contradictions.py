@@ -1,7 +1,7 @@
 """Settings that are each allowed and together are not what anybody wants: keys, what will happen, what to set instead. Pure.
 
 For the start of every process and for `interpulse config check`. Those that leave a process unable to do its work end the start
-(`ends_start`); the others are warnings. What cannot be at all is refused by the settings dataclasses themselves.
+(`ends_start`); the others are warnings. The settings dataclasses themselves refuse impossible values.
 """
 
 import itertools
@@ -44,7 +44,7 @@ class _Rule:
 
 
 def contradictions(settings: Sequence[Any], kind: str) -> Iterator[Contradiction]:
-    """Those among instances of settings dataclasses, all of one process of this kind (`broker`, `standalone`, ...)."""
+    """Contradictions among settings dataclasses of one process of this kind (`broker`, `standalone`, ...)."""
     values: Mapping[str, Any] = {fold(field.name): getattr(one, field.name) for one in settings for field in fields(one)}
     for rule in _RULES:
         folded = [fold(key) for key in rule.keys]

@@ -155,7 +155,7 @@ class Explanation:
 
 
 def explain(key: str) -> Explanation:
-    """BadSetting with the nearest name for a key that nobody knows."""
+    """Explanation of a key. BadSetting, with the nearest name, for an unknown key."""
     key = known_key(key, known_keys())
     apache = apache_broker_keys().get(key)
     readers = {kind: found for kind, classes in SETTINGS.items() if (found := field_of(key, classes)) is not None}

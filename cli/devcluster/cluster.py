@@ -32,7 +32,7 @@ class Devcluster:
                 await asyncio.gather(*starts, return_exceptions=True)
 
     async def stop(self) -> None:
-        """Brokers, bookies, ZooKeeper, each kind together. Without ZooKeeper nobody could sign off: they are killed."""
+        """Brokers, bookies, ZooKeeper, each kind together. Without ZooKeeper no member could sign off: all are killed."""
         async with self._busy:
             if self.members[ZOOKEEPER].state is State.DOWN:
                 self.kill_now()

@@ -44,7 +44,7 @@ def is_served(data: Path) -> bool:
     if not data.is_dir():
         return False
     os.chdir(data)
-    with socket.socket(socket.AF_UNIX) as connection, contextlib.suppress(OSError):  # nobody listens
+    with socket.socket(socket.AF_UNIX) as connection, contextlib.suppress(OSError):  # no devcluster listens
         connection.connect(SOCKET)
         return True
     Path(SOCKET).unlink(missing_ok=True)

@@ -23,7 +23,7 @@ _COLOURS = (36, 32, 35, 34, 33, 96, 92, 95, 94)
 
 
 class Screen:
-    """The terminal: a line for each line of a member, behind its name. `on_gone` is called when nobody reads any more."""
+    """The terminal: a line for each line of a member, behind its name. `gone` is set when its reader is gone."""
 
     def __init__(self, plan: ClusterPlan) -> None:
         names = [OWN, *(member.name for stage in plan.stages for member in stage)]
@@ -50,7 +50,7 @@ class Screen:
 
 
 def run_devcluster(options: argparse.Namespace) -> int:
-    """Until SIGINT or SIGTERM; or one question to the cluster that runs."""
+    """Runs a cluster until SIGINT or SIGTERM; or asks the running cluster one question."""
     data = Path(options.data).resolve() if options.data else default_data("devcluster")
     json_ready = Path(options.json_ready).resolve() if options.json_ready else None
     try:

@@ -1,7 +1,7 @@
 """Member: one process of a devcluster. Owns the child: its start until it is ready, its end, and every line that it writes.
 
-It ends with this process, also when that is killed (Linux). An end that nobody asked for is told. A server is restarted when
-somebody says so, never by itself: one wants to see what the others do meanwhile.
+It ends with this process, also when that is killed (Linux). An unasked end is told. A server restarts only when the
+user says so, never by itself: one wants to see what the others do meanwhile.
 """
 
 import asyncio
@@ -47,7 +47,7 @@ class Member:
         self.state = State.DOWN
 
     async def start(self) -> None:
-        """Until it is ready, or has done what it does. DevclusterFailed, and nothing of it is left."""
+        """Starts it, and waits until it is ready or has done its work. DevclusterFailed, and nothing of it is left."""
         assert self._watching is None
         self._ready = asyncio.get_running_loop().create_future()
         self._is_end_asked, self.state = self.plan.ends, State.STARTING
@@ -88,7 +88,7 @@ class Member:
             self._watching = None
 
     def kill_now(self) -> None:
-        """Without waiting. A launcher ends by itself after its server."""
+        """Sends SIGKILL without waiting. A launcher ends by itself after its server."""
         self._signal(signal.SIGKILL)
         if self._process is not None and self.pid != self._process.pid and self.state is not State.READY:
             self._process.kill()

@@ -1,7 +1,7 @@
 """Metadata that a new cluster needs before its first bookie and broker start, as Apache's PulsarClusterMetadataSetup has it.
 
-Owns what is written and the checks of what was asked for. What is there already is left as it is, so that a second run changes
-nothing; only a cluster that is new to a tenant or a namespace is added to its list. Never opens a store.
+Owns what is written and the checks of what was asked for. Nodes that are there already stay as they are, so that a second run
+changes nothing; only a cluster that is new to a tenant or a namespace is added to its list. Never opens a store.
 """
 
 import json
@@ -60,7 +60,7 @@ class NewCluster:
     ledgers_servers: str = ""
     """Servers of the ZooKeeper whose ledgers are used, without chroot; noted for Apache's functions, unless empty."""
     ledgers_path: str = LEDGERS
-    """With chroot."""
+    """Path of the ledgers, with chroot."""
     has_ledgers_elsewhere: bool = False
     """An existing BookKeeper cluster is used: none is laid out."""
 
@@ -172,13 +172,13 @@ class ClusterMetadata:
             await self._change(path, lambda value: value | {"partitions": max(count, int(value.get("partitions", 0)))})
 
     async def _make(self, store: MetadataStore, path: str, value: bytes) -> bool:
-        """Whether it was not there."""
+        """Makes the node; returns whether it was not there."""
         if await store.exists(path):
             return False
         try:
             await store.put(path, value, MUST_NOT_EXIST)
         except BadVersion:
-            return False  # somebody else was first
+            return False  # another client was first
         self.done.append(f"made {path}")
         return True
 

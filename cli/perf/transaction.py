@@ -30,7 +30,7 @@ _ENDED_OTHERWISE = frozenset({ServerError.TransactionConflict, ServerError.Trans
 def transaction(
     configuration: ClientConfiguration, values: Mapping[str, Any], write: Callable[[str], None], notices: Notices
 ) -> None:
-    """Until as many have ended as asked for, the time is over, or it is interrupted: the figures are told in any case.
+    """Runs until enough transactions have ended, the time is over, or it is interrupted: it tells the figures in any case.
     ClientError of the first thread that has one.
     """
     progress = TransactionProgress(write, values["json"], values["stats-interval-seconds"], not values["txn-disable"])
@@ -114,7 +114,7 @@ class _Run:
         self._progress.lost()
 
     def _connect(self, round_: _Round, turn: int, left: TxnId | None) -> None:
-        """`left`: a transaction of the round before, whose messages nobody else is given until it ends."""
+        """`left`: a transaction of the round before, whose messages no other consumer gets until it ends."""
         held = round_.held
         if not self._values["txn-disable"]:
             round_.coordinator = held.enter_context(closing(Coordinator(self._configuration, turn)))

@@ -1,7 +1,7 @@
 """BrokerFronts: a broker that is one of several also serves the ports in front, and tells its metrics to the supervisor.
 
-Whom a client finds in front answers its lookups, which name the owner's own port; an admin request is answered, or sent on
-to the owner's own port, as by any broker of a cluster. Owns these listeners alone.
+The process that a client finds in front answers its lookups with the owner's own port; it answers an admin request, or sends it
+on to the owner's own port, as any broker of a cluster does. Owns these listeners alone.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ class ForAll:
 
 
 class BrokerFronts:
-    """`open` when the broker serves its own ports; `close` first of all at a stop, so that nobody new comes."""
+    """`open` when the broker serves its own ports; `close` first of all at a stop, so that no new client comes."""
 
     def __init__(self, member: Member, server: BrokerServer, web: WebPorts) -> None:
         self._member, self._server, self._web = member, server, web

@@ -1,6 +1,6 @@
 """HTTP on a Unix domain socket, for metrics between the processes of one machine: a server, and one request.
 
-Owns the bounds of what is read. Who may connect, the rights of the directory say.
+Owns the bounds of what is read. The rights of the directory decide which users may connect.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """Member: one of several processes, from its own side: it tells that it is ready, and stops when its supervisor is gone.
 
-Owns the channel to the supervisor and the sockets that it inherited. A supervisor that was killed with -9 restarts nobody, so
-nobody goes on without it: orphans would hold the ports against the next one (gunicorn's issues 291 and 520).
+Owns the channel to the supervisor and the sockets that it inherited. A supervisor that was killed with -9 restarts no process,
+so none goes on without it: orphans would hold the ports against the next one (gunicorn's issues 291 and 520).
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """Processes of `--processes N`: the ports of each, their settings, and the ports in front. Pure.
 
 The rule: process i (1 to N) has each of the configured ports + i; the configured ports themselves are in front, and whichever
-process is free answers there. Relies on nobody else having these ports; refuses what cannot be by the name of the key.
+process is free answers there. Relies on these ports being free; refuses impossible settings by the name of the key.
 """
 
 import re

@@ -20,7 +20,7 @@ class Bounds:
     stops_seconds_max: float = 90.0
     """One stops after another for so long; then the rest are asked together."""
     first_delay_seconds: float = 0.5
-    """Before the second start in succession; the first is at once, and each further delay is twice the one before."""
+    """Delay before the second start in succession; the first is at once, and each further delay is twice the one before."""
     delay_seconds_max: float = 30.0
     lasting_seconds: float = 60.0
     """A process that served for so long did not fail to start: its next start is a first one."""
@@ -107,7 +107,7 @@ class Kill:
 
 @dataclass(frozen=True, slots=True)
 class Tell:
-    """A line of the log; `is_error`: somebody has to look."""
+    """A line of the log; `is_error`: an operator has to look."""
 
     what: str
     number: int | None = None
@@ -232,7 +232,7 @@ class Supervision:
             yield from self._failed(process, how, now, has_served=before is Phase.SERVING)
 
     def _failed(self, process: Process, how: str, now: float, *, has_served: bool) -> Iterator[Effect]:
-        """An end that nobody asked for."""
+        """An end that was not asked for."""
         if self._turn[:1] == [process.number]:
             self._turn.clear()
             yield Tell("a process did not start again: the others are not restarted", process.number, how, is_error=True)
@@ -253,7 +253,7 @@ class Supervision:
             yield self._start(process, now)
 
     def _delay(self, failures: int) -> float:
-        """Before the start that follows so many failures in succession."""
+        """Delay before the start that follows so many failures in succession."""
         bounds = self._bounds
         return 0.0 if failures == 1 else min(bounds.delay_seconds_max, bounds.first_delay_seconds * 2 ** (failures - 2))
 
@@ -327,7 +327,7 @@ class Supervision:
         return min(filter(None, [self._stops_due, *(process.due for process in self.processes.values())]), default=None)
 
     def check_invariants(self) -> None:
-        """Whatever has happened."""
+        """Asserts what holds after every event."""
         for process in self.processes.values():
             assert (process.phase is Phase.WAITING) <= (process.due is not None)
             assert process.failures <= self._bounds.failures_max + 1

@@ -125,7 +125,7 @@ class Supervisor:
 
 
 async def _end_session(number: int, key: SessionKey) -> None:
-    """The process is reaped, so nobody acts in its session any more: what it owned is free now, not when that expires."""
+    """Ends the session of a reaped process, which cannot use it any more: what it owned is free now, not when that expires."""
     try:
         await asyncio.to_thread(end_session, key)
     except SessionNotEnded as error:

@@ -2,7 +2,7 @@
 
 Decides when; `ports.allocator` does it. Python's own allocator keeps a megabyte as long as one object is in it; the C library's
 (`PYTHONMALLOC=malloc`, an operator's choice, docs/adr/0036) returns single pages, and only when it is asked.
-A request holds up whoever allocates meanwhile, so requests are many and small while things end, and none comes without an end.
+A request holds up threads that allocate, so there are many small requests while things end, and none comes without an end.
 Python keeps some thousand freed tuples for the next ones, each in a page of its own perhaps: a collection releases them first.
 """
 
@@ -74,8 +74,8 @@ def give_back_when_things_end(
     collect: Callable[[], object] = gc.collect,
     give_back: Callable[[], None] = give_back_free_memory,
 ) -> None:
-    """Looks at the count of ends from now on, until the loop is closed. A request runs in a thread: the loop goes on. What has
-    been set aside (`interpreter`) is not looked at by `collect`, so it takes some ms."""
+    """Looks at the count of ends from now on, until the loop is closed. A request runs in a thread: the loop goes on.
+    `collect` skips objects that are set aside (`interpreter`), so it takes some ms."""
     machine = FreeMemory(ENDS.count)
     under_way: asyncio.Task[None] | None = None
 

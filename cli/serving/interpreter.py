@@ -1,8 +1,8 @@
 """Demands of a server on its interpreter: waiting threads get their turn soon, the cycle collector never works for long.
 
-Owns both, for the process. The collector is off while a server starts. Later what outlives two of its runs is set aside
-(`gc.freeze`), so that a run looks only at what is new, however much the process holds. What is set aside and becomes garbage in
-cycles stays, until there may be so much of it that all is looked at, once (docs/adr/0029). That takes a third of a second for a
+Owns both, for the process. The collector is off while a server starts. Later, objects that outlive two of its runs are set
+aside (`gc.freeze`), so that a run looks only at new ones, however many the process holds. Objects set aside that become garbage
+in cycles stay, until there may be so many that one run looks at all (docs/adr/0029). That takes a third of a second for a
 million objects. A broker whose ended things leave memory by themselves never does it.
 """
 
@@ -50,8 +50,8 @@ class SettingAside:
         after: Callable[[float, Callable[[], None]], object],
         still_there: Callable[[], int] | None = None,
     ) -> None:
-        """`after` calls after so many seconds, when the collector is not at work; it is asked from any thread. `still_there`:
-        how many large things have ended and are in memory; None: nobody knows."""
+        """`after` calls after so many seconds, when the collector is not at work; it is asked from any thread. `still_there`
+        counts large things that have ended and are in memory; None: they are not counted."""
         self._gc, self._after, self._still_there = collector, after, still_there
         self._runs = self._left = self._there_before = 0
         self._is_asked = False
@@ -102,7 +102,7 @@ class SettingAside:
 
 
 def off_while_starting() -> None:
-    """Before a server is imported: nothing of that is garbage, and looking for it is a tenth of a start."""
+    """Turns the collector off before a server is imported: nothing of that is garbage, and looking is a tenth of a start."""
     gc.disable()
 
 

@@ -11,7 +11,7 @@ from ports.settings import BadSetting
 
 
 async def open_ledgers_store(settings: BookieServerSettings) -> ZooKeeperStore:
-    """BadSetting when it is not set, or ledgers are elsewhere than here; MetadataError when nobody answers."""
+    """BadSetting when metadataServiceUri is not set, or has another root; MetadataError when no server answers."""
     if not settings.metadata_service_uri:
         raise BadSetting("metadataServiceUri is not set: such as zk+hierarchical://host1:2181;host2:2181/ledgers")
     uri = parse_service_uri(settings.metadata_service_uri)

@@ -1,4 +1,4 @@
-"""The file of `--json-ready`: written when a server is ready, so that whoever started it need not read its log."""
+"""The file of `--json-ready`: written when a server is ready, so that its starter need not read its log."""
 
 import errno
 import logging
@@ -11,7 +11,7 @@ log = logging.getLogger("interpulse")
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Writes the file so that nobody reads half of it. A full disk does not end a server that is ready: its
+    """Writes the file so that no reader sees half of it. A full disk does not end a server that is ready: its
     log has the ready line too. OSError."""
     partial = path.with_name(path.name + ".part")
     try:

@@ -88,7 +88,7 @@ async def _until_ready(configuration: ZooKeeperConfiguration) -> None:
 
 
 async def _probe(host: str, port: int, word: bytes) -> bytes:
-    """The answer to one of ZooKeeper's four-letter words; empty when nobody answers."""
+    """The answer to one of ZooKeeper's four-letter words; empty when the server does not answer."""
     try:
         async with asyncio.timeout(2):
             reader, writer = await asyncio.open_connection(host, port)

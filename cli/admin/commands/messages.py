@@ -82,7 +82,7 @@ def _write(context: Context, message: Shown, redelivery_count: int | None = None
 
 
 def messages(answer: Answer) -> Iterator[Shown]:
-    """Those of one entry; CommandFailed when it is a batch that is compressed or torn."""
+    """Messages of one entry; CommandFailed for a batch that is compressed or torn."""
     headers = answer.headers
     published, event = _milliseconds(headers.get("x-pulsar-publish-time")), _milliseconds(headers.get("x-pulsar-event-time"))
     where = headers.get("x-pulsar-message-id", "")

@@ -113,7 +113,7 @@ async def update_bookie_in_ledger(shell: Shell, given: Given) -> int:
 
 
 def _silent(text: str) -> None:
-    """Drops a text that nobody asked for (-v true)."""
+    """Drops a text that is told with -v true only."""
 
 
 async def _rename(store: MetadataStore, names: tuple[str, str], rate: int, limit: int, tell: Callable[[str], None]) -> int:
@@ -134,7 +134,7 @@ async def _rename(store: MetadataStore, names: tuple[str, str], rate: int, limit
 
 
 def renamed(metadata: LedgerMetadata, source: str, destination: str) -> LedgerMetadata | None:
-    """With the one bookie in place of the other; None: it has no `source`. ClusterFailed where both have copies."""
+    """Metadata with `destination` in place of `source`; None: it has no `source`. ClusterFailed where both have copies."""
     segments = []
     for segment in metadata.segments:
         if source in segment.bookies and destination in segment.bookies:

@@ -13,7 +13,7 @@ from ports.rng import RealRng
 KEPT_BY_FORMAT = ("available", "cookies")
 """Registrations and cookies: `bookieformat -d` deletes a cookie with its bookie's data."""
 DELETE_ATTEMPTS_MAX = 10
-"""Rounds over a node to which somebody adds while it is removed."""
+"""Rounds over a node to which other clients add while it is removed."""
 
 
 async def init_new_cluster(shell: Shell, given: Given) -> int:
@@ -72,7 +72,7 @@ async def meta_format(shell: Shell, given: Given) -> int:
 
 
 async def remove_tree(store: MetadataStore, path: str) -> None:
-    """MetadataError; NotEmpty when somebody goes on adding to it."""
+    """Removes a node and all below it. MetadataError; NotEmpty when other clients go on adding to it."""
     for attempt in range(1, DELETE_ATTEMPTS_MAX + 1):
         for name in await store.children(path):
             await remove_tree(store, f"{path}/{name}")

@@ -24,7 +24,7 @@ class Bookies(NamedTuple):
 
     @property
     def serving(self) -> tuple[str, ...]:
-        """Those that take new ledgers now."""
+        """Bookies that take new ledgers now."""
         return tuple(each for each in self.writable if each not in self.unreachable)
 
 
@@ -40,12 +40,12 @@ class Replication(NamedTuple):
 
 
 class Ledgers(NamedTuple):
-    """Ledgers that were looked at: `lost` have a range of entries all of whose bookies are gone; `orphans` nobody names."""
+    """Ledgers that were looked at: `lost` have a range of entries all of whose bookies are gone; no node names `orphans`."""
 
     looked: int
     lost: tuple[tuple[int, tuple[str, ...]], ...] = ()
     orphans: tuple[tuple[int, str], ...] = ()
-    """With the managed ledger that each was made for."""
+    """Ledger id, and the managed ledger that it was made for."""
 
 
 def bookies_present(bookies: Bookies) -> Verdict:

@@ -34,7 +34,7 @@ class Process(NamedTuple):
 
 
 class MetadataServers(NamedTuple):
-    """ZooKeeper's servers, and of those that do not answer why; `problem`: nobody can be asked."""
+    """ZooKeeper's servers, and the reason of each that does not answer; `problem`: none can be asked."""
 
     servers: tuple[str, ...]
     down: Mapping[str, str]
@@ -108,7 +108,7 @@ def leader(leader_url: str, brokers: tuple[BrokerState, ...]) -> Verdict:
 
 
 def load_managers(brokers: tuple[tuple[str, str], ...]) -> Verdict:
-    """Those that are Apache's extensible one know of nobody else's bundles, and nobody else of theirs."""
+    """Brokers with Apache's extensible load manager and brokers with another one do not know each other's bundles."""
     foreign = [name for name, manager in brokers if manager.endswith(EXTENSIBLE)]
     if not foreign or len(foreign) == len(brokers):
         return Verdict(OK, f"{len(brokers)} brokers, one kind of load manager")
@@ -116,7 +116,7 @@ def load_managers(brokers: tuple[tuple[str, str], ...]) -> Verdict:
 
 
 def processes_serve(processes: tuple[Process, ...]) -> Verdict:
-    """Those of `interpulse broker --processes N`, behind one port."""
+    """Processes of `interpulse broker --processes N`, behind one port."""
     if not processes:
         return Verdict(OK, "one process has the port that was asked")
     away = [each for each in processes if each.phase != "serving"]

@@ -1,4 +1,4 @@
-"""Settings that contradict one another, or that somebody will regret. Pure: keys and values in, verdicts out."""
+"""Settings that contradict one another, or that an operator will regret. Pure: keys and values in, verdicts out."""
 
 from collections.abc import Mapping
 

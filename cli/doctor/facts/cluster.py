@@ -1,6 +1,6 @@
 """Facts of brokers, by their admin REST, and of bookies by one of theirs: who answers, who is registered, what they run with.
 
-Read only, and each question within a bounded time. What topics say is `topic_facts`, what ZooKeeper knows `metadata_facts`.
+Read only, and each question within a bounded time. Facts of topics are in `topics`, facts from ZooKeeper in `metadata`.
 """
 
 import json
@@ -173,7 +173,7 @@ def _cluster_urls(rest: Asking) -> tuple[str, ...]:
 def broker_states(
     server: Facts, registered: Mapping[str, Mapping[str, Any]], given: Sequence[str], at: Callable[[str], Asking]
 ) -> tuple[BrokerState, ...]:
-    """Those that are registered, by the metadata or by a broker, and every other address that names one, each asked.
+    """States of brokers that the metadata or a broker registers, and of every other address that names one; each is asked.
 
     `given`: the addresses of webServiceUrl.
     """

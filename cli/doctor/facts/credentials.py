@@ -1,6 +1,6 @@
 """Facts of certificates, keys and tokens: those that a configuration names, those of client.conf, those that servers show.
 
-What a token or a key says stays in here: facts name where it is, whose, and until when.
+No token or key leaves this module: facts name its place, its owner, and its expiry.
 """
 
 import os

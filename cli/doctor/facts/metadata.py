@@ -177,7 +177,7 @@ async def _bookies(store: MetadataStore, quorums: Quorums) -> Bookies:
 
 
 async def _address(cluster: Cluster, name: str) -> str:
-    """The place where it registered itself; empty where nobody knows."""
+    """The address that the bookie registered, or that its name has; empty if neither tells it."""
     from bookkeeper.network.network_bookies import address_in, decode_address
 
     info = await cluster.service_info(name)
@@ -248,7 +248,7 @@ async def _ledgers(store: MetadataStore, bookies: Bookies) -> Ledgers:
 async def _orphaned_by(
     store: MetadataStore, ledger_id: int, metadata: LedgerMetadata, lists: dict[str, frozenset[int] | None]
 ) -> str:
-    """The managed ledger that it was made for and that does not name it; empty: it is somebody's, or nobody says whose."""
+    """The managed ledger that a ledger was made for and that does not name it; empty: it has an owner, or that is not known."""
     name = metadata.custom_metadata.get(_MADE_FOR, b"").decode(errors="replace")
     is_young = RealClock().now_ms() - (metadata.created_ms or 0) < ORPHAN_AGE_MS
     if not name or _CURSOR in metadata.custom_metadata or is_young:

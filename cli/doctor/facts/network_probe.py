@@ -1,4 +1,4 @@
-"""Probes of addresses: whether somebody listens there, and in words why not. Sends nothing, and waits a bounded time."""
+"""Probes of addresses: whether a server listens there, and in words why not. Sends nothing, and waits a bounded time."""
 
 import contextlib
 import errno
@@ -39,7 +39,7 @@ def reason_of(error: OSError) -> str:
 
 
 def problems_at(addresses: Iterable[str]) -> Mapping[str, str]:
-    """Those alone that do not take a connection; they are tried beside each other."""
+    """Problems of the addresses that do not take a connection; all are tried beside each other."""
     each = list(dict.fromkeys(addresses))
     with ThreadPoolExecutor(PROBES_AT_ONCE) as threads:
         return {address: problem for address, problem in zip(each, threads.map(problem_at, each), strict=True) if problem}
@@ -64,7 +64,7 @@ def addresses_in(urls: str) -> list[str]:
 
 
 def port_taken(port: int, host: str = "127.0.0.1") -> bool:
-    """Whether somebody listens on it on this machine."""
+    """Whether a process listens on the port on this machine."""
     with socket.socket() as probe:
         probe.settimeout(LOCAL_SECONDS)
         return probe.connect_ex((host, port)) == 0

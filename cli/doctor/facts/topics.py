@@ -77,7 +77,7 @@ class Topics:
                 self._refused.append((topic, "no answer in time"))
 
     def facts(self) -> dict[str, Any]:
-        """After `read`. Refused, Unreachable."""
+        """Facts, after `read`. Refused, Unreachable."""
         return {
             "subscriptions": tuple(self._subscriptions()),
             "compactions": tuple(self._compactions()),
@@ -134,7 +134,7 @@ class Topics:
     # ---- Quotas and rates
 
     def _quotas(self, topic: str, stats: Mapping[str, Any]) -> Iterator[QuotaState]:
-        """Those that have a limit and are used at all; the policy is asked for when it matters."""
+        """Quotas that have a limit and are used at all; the policy is asked for when it matters."""
         slowest = str(stats.get("oldestBacklogMessageSubscriptionName") or _largest(stats))
         used = (int(stats.get("backlogSize") or 0), int(stats.get("oldestBacklogMessageAgeSeconds") or 0))
         limits = (int(stats.get("backlogQuotaLimitSize") or -1), int(stats.get("backlogQuotaLimitTime") or -1))
@@ -147,7 +147,7 @@ class Topics:
         return str((quotas.get(kind) or {}).get("policy") or "producer_request_hold")
 
     def _rate_limited(self) -> tuple[str, ...]:
-        """Topics whose publish rate holds somebody now: the count, which only grows, grew meanwhile."""
+        """Topics whose publish rate limit holds producers now: the count, which only grows, grew meanwhile."""
         before = {topic: count for topic, stats in self._seen if (count := int(stats.get("publishRateLimitedTimes") or 0))}
         if not before:
             return ()
