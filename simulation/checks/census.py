@@ -1,7 +1,7 @@
 """Census: what objects of ours a process has, and how much is in each of their containers. For tests of what stays behind.
 
 Two of them at equal moments, subtracted, name a leak: `LoadedTopics` has three objects more, `EndingMeters.by_topic` two
-hundred entries. What the collector does not follow (numbers, bytes) is seen by the container that it is in.
+hundred entries. Objects that the collector does not follow (numbers, bytes) show as the length of their container.
 """
 
 import asyncio
@@ -64,7 +64,7 @@ def _is_border(thing: object) -> bool:
 
 
 def _closure(function: types.FunctionType) -> list[object]:
-    """Without the module that it is in."""
+    """Objects that a function holds, without its module."""
     cells = [cell.cell_contents for cell in function.__closure__ or () if _has_contents(cell)]
     return [*cells, *(function.__defaults__ or ()), *(function.__kwdefaults__ or {}).values()]
 

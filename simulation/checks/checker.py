@@ -77,7 +77,7 @@ class Checker:
             self._handlers[type(event)](event)
 
     def left_behind(self) -> str | None:
-        """A message that waits although somebody is there to take it; told with its subscription."""
+        """A message that waits although a consumer is there to take it; told with its subscription."""
         for model in self.subscriptions.values():
             where = model.left_behind()
             if where is not None:

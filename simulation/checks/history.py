@@ -51,7 +51,7 @@ class Message:
 
 @dataclass(frozen=True, slots=True)
 class ProducerOpened:
-    """A producer may send. What an earlier session of it has pending is sent again."""
+    """A producer may send. It sends messages again that an earlier session of it has pending."""
 
     at: float
     session: int
@@ -101,7 +101,7 @@ class Subscribed:
 
 @dataclass(frozen=True, slots=True)
 class SessionEnded:
-    """A consumer is no more: closed by either side, or its connection broke. What arrives later is not looked at."""
+    """A consumer is no more: closed by either side, or its connection broke. Later deliveries are not looked at."""
 
     at: float
     session: int

@@ -221,7 +221,7 @@ class SubscriptionModel:
                     what = f"{_text(where)} goes to another consumer while {_text(earlier)} of key {message.key} is out"
                     self._suspect(at, {other.id, session.id}, what)
 
-    # What consumers do
+    # Actions of consumers
 
     def on_ack_sent(self, event: AckSent) -> None:
         session = self.sessions[event.session]
@@ -327,7 +327,7 @@ class SubscriptionModel:
                 raise Violation(f"{self.name}: {_text(where)} was acknowledged to its producer and is lost, {seen}")
 
     def left_behind(self) -> MessageId | None:
-        """A message that somebody who is there should have by now, when nothing goes wrong any more."""
+        """A message that a connected consumer should have by now, when nothing goes wrong any more."""
         if not self.sessions or self._seek is not None:
             return None
         busy_keys = self._busy_keys() if self.type is SubscriptionType.KEY_SHARED else frozenset()

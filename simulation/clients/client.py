@@ -117,7 +117,7 @@ class Connection(asyncio.Protocol):
         self._keeping = asyncio.create_task(self._keep_alive())
 
     async def _keep_alive(self) -> None:
-        """Without it nobody would notice that a host without power is gone while there is nothing to send."""
+        """Pings: else a client that sends nothing would not notice that a host without power is gone."""
         while not self.lost.is_set():
             await asyncio.sleep(KEEP_ALIVE_SECONDS)
             try:

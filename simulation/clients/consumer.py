@@ -1,6 +1,6 @@
 """SimConsumer: subscribes, takes messages, acknowledges them in every way there is, nacks, seeks, closes, comes again.
 
-What it does next is drawn from its rng; what it must not do (acknowledge what it did not get) it does not.
+Its rng draws its next action, never one that is not allowed (to acknowledge a message that it did not get).
 """
 
 import asyncio
@@ -90,7 +90,7 @@ class SimConsumer:
         self._receipts: dict[asyncio.Task[None], None] = {}
 
     async def run(self) -> None:
-        """Until told to stop."""
+        """Runs until it is told to stop."""
         await asyncio.sleep(self.shape.start_seconds)
         while not self.is_stopping:
             try:
@@ -276,7 +276,7 @@ class SimConsumer:
         return (self._message_id(entry, upto),)
 
     def _add_id(self, ack: pb.CommandAck, entry: Entry, left: "list[int] | range") -> None:
-        """With the ack set of what is left of the batch; without one when nothing is."""
+        """Adds the id of an entry, with the ack set of the messages left of its batch; without one when none is left."""
         where = ack.message_id.add(ledger_id=entry.position.ledger_id, entry_id=entry.position.entry_id)
         if len(left):
             where.ack_set.extend(ack_set_of(left, entry.size))

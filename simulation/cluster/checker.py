@@ -1,7 +1,7 @@
 """ClusterChecker: the promises of one topic of a cluster, by what clients see and by what is true.
 
-Beside what `model`, `cluster_subscription` and `cluster_truth` check: a broker that opens the log finds all that producers have
-receipts for, as long as somebody is owed it; and in the log the messages of a producer stand in the order of sending, but for
+Beside what `checks.model`, `subscription` and `truth` check: a broker that opens the log finds the messages that producers have
+receipts for, as long as a subscription is owed them; and in the log a producer's messages stand in the order of sending, except
 those that were sent again. Pure.
 """
 
@@ -81,8 +81,8 @@ class ClusterChecker:
     def on_opened(
         self, life: str, began: float, at: float, ledgers: Iterable[tuple[int, int]], cursors: Mapping[str, ManagedCursor]
     ) -> Opening:
-        """A broker has opened the log; it began so at `began`. Where another did meanwhile it may be too late, and will notice
-        when it writes; until then it serves nobody who is owed more, or that shows later."""
+        """Checks a log that a broker began to open at `began`. If another has opened it meanwhile, this broker may be too late,
+        and will notice when it writes; a subscription that it serves less than it owes until then shows later."""
         is_overtaken = self.truth.last_opened_at > began
         opening = self.truth.on_opened(life, ledgers, at)
         if is_overtaken:
@@ -106,7 +106,7 @@ class ClusterChecker:
                 raise Violation(f"{self.topic}: {life} opens the log without {text_of(where)}, which {name} is owed")
 
     def left_behind(self) -> str | None:
-        """A message that waits although somebody is there to take it; told with its subscription."""
+        """A message that waits although a consumer is there to take it; told with its subscription."""
         for model in self.subscriptions.values():
             where = model.left_behind()
             if where is not None:

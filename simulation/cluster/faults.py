@@ -1,7 +1,7 @@
 """ClusterFaults: what goes wrong in a cluster, and what its operators ask for, at the times of a plan; and its healing.
 
-Machines that are down are started again by `tend`. Who owns a topic is looked up in the truth when a fault comes: that is where
-most of them hit.
+Machines that are down are started again by `tend`. When a fault comes, the truth tells the owner of
+a topic: most faults hit one.
 """
 
 import asyncio
@@ -135,10 +135,10 @@ class ClusterFaults:
         self.counts[name] = self.counts.get(name, 0) + 1
         self._loop.trace.record("fault", name)
 
-    # Whom
+    # Machines to hit
 
     def _broker(self) -> BrokerMachine:
-        """Mostly one that has a topic."""
+        """A broker, mostly one that has a topic."""
         owners = [owner for find in self._topics.values() if (owner := find()) is not None]
         if owners and self._rng.random() < 0.8:
             host = self._rng.choice(owners)

@@ -1,7 +1,7 @@
 """Brokers and bookies of a simulated cluster: the compositions of `cli.broker` and `cli.bookie` on simulated ports.
 
-A machine is a host with its deaths; it outlives its processes, as its disk and its name do. What the brokers really have opened
-is told to the cluster's truth. A process that cannot start, or has to end, ends; it is started again when somebody looks.
+A machine is a host with its deaths; it outlives its processes, as its disk and its name do. The cluster's truth is told the
+logs that brokers really open. A process that cannot start, or has to end, ends; `tend` starts it again.
 """
 
 import asyncio
@@ -101,7 +101,7 @@ def values_of(settings: Mapping[str, str]) -> Mapping[str, str]:
 
 
 class SomeUsage:
-    """Stands in for `ports.metrics.machine_usage.LinuxUsage`: how busy a simulated machine is nobody measures."""
+    """Stands in for `ports.metrics.machine_usage.LinuxUsage`: the load of a simulated machine is drawn."""
 
     def __init__(self, rng: random.Random) -> None:
         self._rng = rng

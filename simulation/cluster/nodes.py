@@ -21,7 +21,7 @@ class ZooKeeperNode:
 
 
 class Nodes:
-    """One tree. What is written is durable."""
+    """One tree. Writes are durable at once."""
 
     def __init__(self) -> None:
         self.zxid = 0

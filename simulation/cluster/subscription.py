@@ -1,11 +1,11 @@
 """ClusterSubscription: what one subscription is owed while its topic moves from broker to broker. Pure.
 
 Weaker than `subscription_model`, which knows a single server: for a while two brokers may deliver, each from what it knows, and
-what was acknowledged and not yet stored comes again with the next owner (Apache permits both). Checked here:
-- In Exclusive and Failover what is seen first is seen in the order of the log, in Key_Shared in that order for each key.
-- What was answered as acknowledged does not come again from a broker that opened the log later, when all is healed. (One that
-  opened it before may not know: another that still believed to own it stored that, and it notices as soon as it stores too.)
-- In the end everything has come whose receipt a producer has, and that nobody acknowledged.
+messages whose acknowledgement is not yet stored come again from the next owner (Apache permits both). Checked here:
+- In Exclusive and Failover, messages first come in the order of the log; in Key_Shared, in that order for each key.
+- A message whose acknowledgement was answered does not come again from a broker that opened the log later, when all is healed.
+  (A broker that opened it before may not know: another one that still believed to own it stored that; it notices on storing.)
+- In the end every message has come whose receipt a producer has, and that no consumer acknowledged.
 """
 
 from collections.abc import Callable, Iterator
@@ -58,7 +58,7 @@ class ClusterSubscription:
         """Last message of the cumulative acknowledgements."""
         self._drain_since: float | None = None
 
-    # What happens
+    # Events
 
     def on_subscribed(self, event: Subscribed) -> None:
         self.sessions[event.session] = None
@@ -109,14 +109,14 @@ class ClusterSubscription:
         else:
             yield from (self.states[where] for where in ids if where in self.states)
 
-    # What must be
+    # Promises
 
     def stored_before(self, at: float) -> list[MessageId]:
         """Messages whose acknowledgement was confirmed to a client by then."""
         return [where for where, state in self.states.items() if state.stored is not None and state.stored < at]
 
     def is_owed(self, where: MessageId) -> bool:
-        """A receipt is there for it, and nobody has acknowledged it."""
+        """Whether no consumer has acknowledged a message whose receipt a producer has."""
         if where <= self._furthest:
             return False
         state = self.states.get(where)
@@ -126,7 +126,7 @@ class ClusterSubscription:
         return [where for where in self._publishes.acknowledged if self.is_owed(where)]
 
     def left_behind(self) -> MessageId | None:
-        """A message that nobody has who is there, although somebody is: when nothing goes wrong any more it must come."""
+        """A message that no connected consumer has, although one is there: it must come when nothing goes wrong any more."""
         if not self.sessions or self.type is SubscriptionType.KEY_SHARED:
             return None  # there a message waits for those before it of its key
         return next((where for where in self.owed() if not self._is_held(where)), None)

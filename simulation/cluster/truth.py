@@ -1,10 +1,10 @@
 """Truth: which brokers have opened a log, one after the other, and what each of them found there. Knows more than any broker.
 
 Checked here, at the brokers themselves:
-- Of two owners one gets adds acknowledged: what a broker confirms that another has followed, the follower has found, or it
-  never gets an append of its own confirmed.
-- Whoever opens a log finds every entry whose receipt a client has, unless all cursors are past it.
-- It finds each cursor with all that clients know to be stored acknowledged, and with nothing acknowledged that nobody did.
+- Of two owners one gets adds acknowledged: a follower has found each entry that the broker before it confirms, or it never gets
+  an append of its own confirmed.
+- A broker that opens a log finds every entry whose receipt a client has, unless all cursors are past it.
+- It finds in each cursor all acknowledgements that clients know to be stored, and none that no client sent.
 Pure.
 """
 
@@ -81,7 +81,7 @@ def check_cursor(
     stored: Iterable[MessageId],
     owed: Iterable[MessageId],
 ) -> None:
-    """`stored`: what clients were told is acknowledged; `owed`: what nobody can have acknowledged."""
+    """Checks a cursor. `stored`: messages whose acknowledgement was answered; `owed`: messages that no client acknowledged."""
     for where in stored:
         if not _is_acknowledged(cursor, where):
             raise Violation(f"{name}: {_text(where)} was answered as acknowledged, and the cursor has forgotten it")

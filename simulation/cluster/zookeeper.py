@@ -1,8 +1,8 @@
-"""SimZooKeeper: the metadata's server on a host of its own: sessions that end when nobody is heard, watches, connections.
+"""SimZooKeeper: the metadata's server on a host of its own: sessions that end when a client is silent, watches, connections.
 
-What it is asked and what it says are objects; on the wire goes the number of each, eight bytes in a stream of the simulated
+Requests and answers are objects; the wire carries the number of each, eight bytes in a stream of the simulated
 network, which may delay, hold, cut and reset it. So a session is lost early or late, here and at its client, as that network
-has it. Owns the sessions; `cluster_nodes` the nodes, which outlive the server, as do the sessions: after its start each of them
+has it. Owns the sessions; `nodes` the nodes, which outlive the server, as do the sessions: after its start each of them
 has its full time again.
 """
 
@@ -99,7 +99,7 @@ class Words:
         return self._last.to_bytes(NUMBER_BYTES)
 
     def take(self, buffer: bytearray) -> Iterable[Word]:
-        """Those that have come whole; `buffer` loses them."""
+        """Words that have come whole; `buffer` loses them."""
         while len(buffer) >= NUMBER_BYTES:
             number = int.from_bytes(buffer[:NUMBER_BYTES])
             del buffer[:NUMBER_BYTES]

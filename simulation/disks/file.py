@@ -118,7 +118,7 @@ class SimFile:
 def _both(
     written: "asyncio.Future[None]", synced: "asyncio.Future[None]", outcome: "asyncio.Future[None]"
 ) -> "asyncio.Future[None]":
-    """`outcome` is that of the sync, or of the write when that fails: then nobody hears of the sync."""
+    """`outcome` is that of the sync, or of the write when that fails: then the sync is cancelled."""
 
     def settle(done: "asyncio.Future[None]") -> None:
         error = asyncio.CancelledError() if done.cancelled() else done.exception()

@@ -1,6 +1,6 @@
-"""SmallDisk and what is on it: a disk of finite size, shared by journal, entry logs, metadata and somebody else's files.
+"""SmallDisk and what is on it: a disk of finite size, shared by journal, entry logs, metadata and other programs' files.
 
-Owns how much others take (`others_bytes`) and the rows of the metadata, which have the format of nobody: a log of whole
+Owns how much others take (`others_bytes`) and the rows of the metadata, in a format of its own: a log of whole
 transactions, each with its length and checksum. A row that finds no room is not written at all.
 """
 
@@ -20,7 +20,7 @@ KEPT_BYTES, TIMES_FREE_MIN = 256 << 10, 4
 
 
 class SmallDisk(SimDisk):
-    """A disk of `size_bytes`, whatever heals; others give their room back when they are asked to (`make_room`)."""
+    """A disk of `size_bytes`, also after `heal`; others give their room back when they are asked to (`make_room`)."""
 
     size_bytes = CAPACITY_BYTES
     others_bytes = 0

@@ -1,8 +1,8 @@
 """LedgerScenario: a ledger whose writer and whose recovery overlap, on one real bookie, which may crash. The fencing promise.
 
 A writer appends and notes what was acknowledged; at some moment another client opens the ledger, which fences, recovers and
-closes it. Then: everything acknowledged, before or after, is in what was opened, with its bytes; whoever opens it again, also
-after a crash, sees the same.
+closes it. Then every acknowledged entry, from before or after, is in the opened ledger, with its bytes; a client that opens it
+again, also after a crash, sees the same.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
 """Leftovers: which ledgers the metadata hold, and whose they are. Pure: reads a tree.
 
-Checked: every ledger that the log's node or a cursor's node names is there, and what nobody names are only the leftovers that
-ADR 12 allows, at most one for each crash and each who makes ledgers: a data ledger that was made and not listed yet (nothing
+Checked: every ledger that the log's node or a cursor's node names is there; ledgers without a name are only the leftovers that
+ADR 12 allows, at most one for each crash and each maker of ledgers: a data ledger that was made and not listed yet (nothing
 is in it), a cursor's ledger.
 """
 
@@ -32,7 +32,7 @@ def check_leftovers(tree: Tree, name: str, crashes: int) -> None:
 
 
 def named_ledgers(tree: Tree, name: str) -> set[int]:
-    """Those that are marked for deletion do not count: they may be gone already."""
+    """Ledgers that the nodes name, without those marked for deletion, which may be gone already."""
     path = ROOT + name
     node = tree.get(path)
     named = (
@@ -57,5 +57,5 @@ def stored_ledgers(tree: Tree, path: str = LEDGERS) -> Iterator[tuple[int, Ledge
 
 
 def _never_used(metadata: LedgerMetadata) -> bool:
-    """Whether nobody wrote to the ledger, so that nobody closed it either."""
+    """Whether the ledger is open: a ledger that was written to has been closed."""
     return metadata.state is LedgerState.OPEN

@@ -16,7 +16,7 @@ CONSTANTS = (int, str, bytes, frozenset, type(None))
 
 
 class Frozen(Generic[M]):
-    """A machine that nobody changes any more, and the key of its state."""
+    """A machine that no code changes any more, and the key of its state."""
 
     __slots__ = ("_machine", "key")
 
@@ -25,7 +25,7 @@ class Frozen(Generic[M]):
         self.key = _key(vars(machine))
 
     def thaw(self) -> M:
-        """A copy to work with. What the machine holds in its containers is copied too, one level down."""
+        """A copy to work with. The items of its containers are copied too, one level down."""
         machine = object.__new__(type(self._machine))
         machine.__dict__.update({name: _copied(value) for name, value in vars(self._machine).items()})
         return machine

@@ -89,7 +89,7 @@ def _failed(world: World, tracker: QuorumTracker, adds: Sequence[Add]) -> World:
 
 
 def _replaced(world: World, tracker: QuorumTracker) -> World:
-    """`ReplicatedAdds._replace`: a change begins, unless one is under way or nobody is there."""
+    """`ReplicatedAdds._replace`: a change begins, unless one is under way, no bookie leaves, or no spare one is there."""
     writer = world.writer
     leaving = tuple(tracker.leaving)
     if writer.change is not None or not leaving:

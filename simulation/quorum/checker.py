@@ -33,7 +33,7 @@ class _Entry:
     copies: dict[str, None] = field(default_factory=dict)
     """Bookies that answered an add of it."""
     written: dict[str, None] = field(default_factory=dict)
-    """Those that answered the writer's."""
+    """Bookies that answered the writer's add of it."""
     is_acknowledged: bool = False
 
 
@@ -42,7 +42,7 @@ class QuorumChecker:
 
     def __init__(self, metadata: Callable[[], LedgerMetadata]) -> None:
         self.end: tuple[int, int] | None = None
-        """Last entry id and length, once somebody was told."""
+        """Last entry id and length, once a client was told."""
         self.acknowledged = 0
         self._metadata = metadata
         self._entries: dict[int, _Entry] = {}
@@ -105,7 +105,7 @@ class QuorumChecker:
             raise Violation(f"a segment begins with entry {first}, and {acknowledged} was acknowledged before it began")
 
     def on_ended(self, who: str, last_entry_id: int, length_bytes: int) -> None:
-        """Somebody closed the ledger, or opened it closed, and was told its end."""
+        """Checks the end that a client was told when it closed the ledger, or opened it closed."""
         self.check_moves()
         metadata, end = self._metadata(), (last_entry_id, length_bytes)
         if metadata.state != LedgerState.CLOSED or (metadata.last_entry_id, metadata.length_bytes) != end:
@@ -123,7 +123,7 @@ class QuorumChecker:
             raise Violation(f"closed by {who} with {length_bytes} bytes, but its entries have another length")
 
     def lacking(self) -> str | None:
-        """An entry of a closed ledger of which bookies are gone, or too few have it; None: there is none."""
+        """An entry of a closed ledger that the metadata place on the gone bookie, or on too few; None: there is none."""
         assert self.end is not None
         for entry_id in range(self.end[0] + 1):
             if self.gone in self._where(entry_id) or not self._is_held(entry_id):
@@ -131,7 +131,7 @@ class QuorumChecker:
         return None
 
     def ledgers_of(self, bookie: str) -> list[int]:
-        """Those whose metadata names it."""
+        """Ledgers whose metadata names the bookie."""
         is_named = self.ledger_id >= 0 and any(bookie in segment.bookies for segment in self._metadata().segments)
         return [self.ledger_id] if is_named else []
 
@@ -143,7 +143,7 @@ class QuorumChecker:
         return {entry_id: entry.stored for entry_id, entry in self._entries.items() if bookie in entry.copies}
 
     def check_moves(self) -> None:
-        """After a change of the metadata: what was acknowledged is where the metadata says."""
+        """Checks, after a change of the metadata, that acknowledged entries are where the metadata say."""
         metadata = self._metadata()
         if metadata is self._known:
             return

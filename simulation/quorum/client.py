@@ -29,7 +29,7 @@ from simulation.world.loop import SimLoop
 from wire.run import EntryRun, batch_of
 
 TIMEOUT_SECONDS = 2.0
-"""After which a bookie that does not answer is given up."""
+"""Time after which a bookie that does not answer is given up."""
 RETRY_SECONDS = 0.3
 SLEEP_SECONDS_MAX = 0.6
 READ_BYTES_MAX = 1 << 20
@@ -299,7 +299,7 @@ class LedgerClient:
         self._world.count("closed by its writer")
         self._world.checker.on_ended(self._name, writer.last_add_confirmed, writer.length_bytes)
 
-    # Whoever recovers
+    # Recovery
 
     async def recover(self, attempts: int) -> None:
         """Open the ledger, with recovery, and read all of it. LedgerError when the attempts are used up."""

@@ -1,9 +1,9 @@
 """QuorumFaults: what goes wrong around a replicated ledger, within a budget that leaves a good copy of what was acknowledged.
 
 The budget: fewer bookies than an ack quorum lose what they had, drawn before anything happens. On those bits rot, never in the
-last frame of a journal, where damage cannot be told from a write that was in flight; and of one of them the disk may be lying:
-it says that it has synced and has not, so that its bookie says "never accepted" of what it had accepted. What can be promised
-then is in `simulation.quorum.checker`. Everything else happens to any bookie, any client, and to all of them at once: kill,
+last frame of a journal, where damage cannot be told from a write that was in flight; and one of them may have a lying disk: it
+says that it has synced and has not, so that its bookie says "never accepted" of entries that it accepted. The promises for this
+are in `simulation.quorum.checker`. Everything else happens to any bookie, any client, and to all of them at once: kill,
 power cut (with torn writes and the loss of all that no completed sync covered), clean stop, partition in one or both ways,
 slow links, slow and stalled disks, writes that fail, and syncs that fail, after which the data is readable and never durable.
 The metadata store refuses, delays, and loses answers.
@@ -111,7 +111,7 @@ class QuorumFaults:
         self._revive_later(machine)
 
     def lose(self, machine: BookieMachine, directories: Sequence[str]) -> None:
-        """With all that is in these directories."""
+        """Takes a bookie's directories away, with all that is in them."""
         if self._is_over:
             return
         self.count("directories lost")
@@ -214,7 +214,7 @@ class QuorumFaults:
             self._flip(machine, logs[-1], machine.disk.contents(logs[-1]).size)
 
     def _rot(self) -> None:
-        """A bit, in a file that was written. Of a journal: before its last frame, and in the file that is written now."""
+        """Flips a bit in the newest file of a kind; in a journal, before the last frame of the file that is written now."""
         machine = self._rng.choice(self._rotting)
         ending = self._rng.choices([ending for ending, _ in ROT], [weight for _, weight in ROT])[0]
         paths = self._paths(machine, ending)
@@ -230,7 +230,7 @@ class QuorumFaults:
         return [path for path in machine.disk.paths() if path.endswith(ending) and path.startswith((JOURNAL, LEDGERS))]
 
     def _flip(self, machine: BookieMachine, path: str, end: int) -> None:
-        """A bit of it; of a log near the end of what is in it, which is filled up with zeros."""
+        """Flips a bit of it; in a log, near the end of its contents, which is filled up with zeros."""
         if path not in machine.disk.paths():
             return
         file, start = machine.disk.contents(path), 0

@@ -111,7 +111,7 @@ class FullRepairScenario(QuorumScenario):
         machine.process.kill()
         machine.start()
 
-    # What must hold
+    # Checks
 
     async def _watch(self, seconds: float) -> None:
         end = self.loop.time() + seconds

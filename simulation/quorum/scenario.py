@@ -113,7 +113,7 @@ class QuorumScenario:
             await self._until_repaired()
 
     async def _until_repaired(self) -> None:
-        """Until no entry is the matter of a bookie that has left."""
+        """Waits until no entry is on a bookie that has left, or on too few. Violation after REPAIR_LOOKS."""
         for _ in range(REPAIR_LOOKS):
             if self.checker.lacking() is None:
                 self.world.count("repaired")
@@ -191,7 +191,7 @@ class QuorumScenario:
             faults.lose_fence(name, self.bookies[recovering.fence_lost_at], recovering.fence_lost_seconds)
 
     async def _until_rest(self) -> None:
-        """Until nobody has anything to do any more, as far as one can see."""
+        """Waits until the recoverers have ended and the writer has ended or rests."""
         for name in RECOVERERS:
             await self._clients[name].ended.wait()
         ends = (self._clients[WRITER].ended.wait(), self.world.writer_rests.wait())
@@ -211,7 +211,7 @@ class QuorumScenario:
             self.world.count("gave up")
 
     async def _restart_bookies(self) -> None:
-        """Those whose disk has failed must be; of the others some crash once more, so that only the disk's word counts."""
+        """Restarts bookies whose disk has failed; of the others some crash once more, so that only the disk's word counts."""
         for machine in self.bookies:
             is_sick = machine.has_failed_disk or not machine.is_serving
             if machine.process.alive and (is_sick or self._rng.random() < 0.6):

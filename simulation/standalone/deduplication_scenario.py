@@ -1,4 +1,4 @@
-"""Scenario: the life of a standalone that deduplicates. What has no receipt is sent again, and each message is stored once.
+"""Scenario: the life of a standalone that deduplicates. Messages without a receipt are sent again, and each is stored once.
 
 The faults are those of `scenario`, and more, while producers work all the time. The promise is stronger: no message is in two
 places, and what a receipt without a place calls a repeat is in one.

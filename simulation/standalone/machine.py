@@ -1,7 +1,7 @@
 """ServerMachine: a host that runs the real standalone (`cli.standalone`) on simulated ports, again and again on one disk.
 
 Owns what outlives the process: disk, metadata tree, clock. The metadata are durable as soon as they are written; the answer
-comes later, so a crash finds writes that nobody was told of.
+comes later, so a crash finds writes that no caller was told of.
 """
 
 import asyncio
@@ -47,7 +47,7 @@ class ServerMachine:
         self._configuration = load_configuration([(STANDALONE_CONF.name, STANDALONE_CONF.read_text())], overrides)
 
     async def start(self) -> None:
-        """Until it serves."""
+        """Starts the server, and waits until it serves."""
         self._ready, self._stop_asked = asyncio.Event(), asyncio.Event()
         self.process.start()
         async with asyncio.timeout(START_SECONDS_MAX):
@@ -90,6 +90,6 @@ class ServerMachine:
 
 
 async def _unload(standalone: Standalone, topic: TopicName) -> None:
-    """After a restart nobody may have loaded it yet: that is as unloaded as can be (`broker.admin.routes.topics.topics`)."""
+    """Unloads the topic if it is loaded: after a restart it may not be (`broker.admin.routes.topics.topics`)."""
     if standalone.service.catalogue.loaded_topic(topic) is not None:
         await standalone.service.lifecycle.unload_topic(topic)

@@ -50,7 +50,7 @@ class Books:
             self._seen_early[body] = None
 
     def contradicted(self, txn: Txn, answer: str) -> None:
-        """Notes an answer that some participants had ended it the other way, which nobody has asked of them here."""
+        """Notes an answer that some participants had ended it the other way, which no client here asks of them."""
         self._contradicted[txn] = answer
 
     def told(self, txn: Txn, token: bytes, *, is_committed: bool) -> None:

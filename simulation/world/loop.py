@@ -1,10 +1,10 @@
 """SimLoop: asyncio on virtual time. Owns time, the ready queue and the fate of callbacks; never touches the machine.
 
-What is kept of asyncio: callbacks of `call_soon` run first in, first out. What asyncio leaves open is drawn from the seed: the
-order of timers that are due together. Time moves to the next timer when nothing is ready, and a little with every callback.
+As in asyncio, callbacks of `call_soon` run first in, first out. The seed draws the order of timers that are due together, which
+asyncio leaves open. Time moves to the next timer when nothing is ready, and a little with every callback.
 Each callback belongs to the process (`Owner`) in whose context it was scheduled; those of a dead process never run, those of
 a stopped one when it goes on.
-A callback that raises, a task whose exception nobody takes, a thread asked for: each ends the run with SimulationFailure.
+A callback that raises, a task whose exception no code takes, a thread asked for: each ends the run with SimulationFailure.
 """
 
 import asyncio
@@ -151,7 +151,7 @@ class SimLoop(asyncio.BaseEventLoop):
         self._is_over = False
         self._graveyard: list[asyncio.Task[Any]] = []
         self._tasks: dict[Owner | None, list[weakref.ref[SimTask]]] = {}
-        """Those that are there still, in the order in which they were made (asyncio.all_tasks looks at all there ever were)."""
+        """Tasks that are there still, in the order in which they were made (asyncio.all_tasks looks at all there ever were)."""
 
     # Time and callbacks
 
@@ -302,7 +302,7 @@ class SimLoop(asyncio.BaseEventLoop):
     # Failures
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
-        """Also where asyncio reports exceptions that nobody took. The first one ends the run."""
+        """Ends the run at the first error. asyncio also reports exceptions here that no code took."""
         about = context.get("task") or context.get("future") or context.get("handle")
         owner = getattr(about, "owner", None)
         if self._is_over or (owner is not None and not owner.alive):

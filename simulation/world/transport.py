@@ -1,6 +1,6 @@
 """SimTransport: one end of a simulated TCP connection, with asyncio's transport semantics as uvloop has them.
 
-A stream never loses, repeats or reorders bytes; it may cut them anywhere, be slow, or end. What the sender wrote passes
+A stream never loses, repeats or reorders bytes; it may cut them anywhere, be slow, or end. Written bytes pass
 `_outgoing` (this process; lost when it dies), `_flight` (the sender's kernel and the wire), `_unread` (the receiver's kernel).
 The last two share a window: a receiver that does not read stops the sender, whose protocol is then told `pause_writing`.
 As in reality: data for an end that is gone is answered with a reset, a reader that is paused does not notice the peer's end,
