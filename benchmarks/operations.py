@@ -181,8 +181,8 @@ def holds(_: Ready, options: argparse.Namespace) -> dict[str, Any]:
 
 
 async def _holds(topics: int, scrapes: int) -> dict[str, Any]:
-    """A broker in this process, on ledgers in memory; beside it somebody who wants each turn. Processor time: others on the
-    machine do not count."""
+    """A broker in this process, on ledgers in memory; beside it a task that wants each turn. Processor time: other programs
+    on the machine do not count."""
     world = AdminWorld()
     await world.service.bootstrap_standalone(ADVERTISED)
     await world.service.start(ADVERTISED)

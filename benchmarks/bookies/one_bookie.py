@@ -1,6 +1,6 @@
 """A broker, a bookie and a ZooKeeper, each a process of its own: `bin/pulsar devcluster` with one of each, for benchmarks.
 
-Where somebody reads from bookies themselves: a standalone's bookie is inside its process, and nobody reaches it but the broker.
+For clients that read from bookies themselves: only its broker reaches a standalone's bookie, which is inside the same process.
 """
 
 import os

@@ -30,7 +30,7 @@ class Members:
     broker_url: str
     processes: dict[str, int]
     others: dict[str, int] = field(default_factory=dict)
-    """Those that take no part in the work: their memory is of interest."""
+    """Processes that take no part in the work: their memory is of interest."""
 
     @property
     def pids(self) -> str:
@@ -55,7 +55,7 @@ class Command(StartedProcess):
 
 
 class ApachesAutorecovery(StartedProcess):
-    """`AutoRecoveryMain` of its own; it is there when it has connected, which nobody is told."""
+    """`AutoRecoveryMain` of its own; it is ready once it has connected, which it does not tell."""
 
     def start(self, uri: str, classpath: str) -> int:
         self.directory.mkdir(parents=True, exist_ok=True)

@@ -45,7 +45,7 @@ class Members:
         return Injected((*self.admin, "--data-dir", self.directory / "nothing", *words), things)
 
     def configured(self, name: str, text: str, *things: str) -> Injected:
-        """With a configuration file of this text."""
+        """Examination with a configuration file of this text."""
         file = self.directory / name
         file.write_text(text)
         return self.asked(*things, words=("--config", file))
@@ -64,19 +64,19 @@ class Members:
         return process
 
     def until_gone(self, path: str) -> None:
-        """An ephemeral node, whose session ends."""
+        """Waits until an ephemeral node is gone, whose session ends."""
         waiting = self.kazoo.handler.event_object()
         if self.kazoo.exists(path, watch=lambda event: waiting.set()):
             waiting.wait(GONE_SECONDS_MAX)
 
     def until_there(self, path: str) -> None:
-        """An ephemeral node of somebody who comes back."""
+        """Waits for the ephemeral node of a member that comes back."""
         waiting = self.kazoo.handler.event_object()
         if not self.kazoo.exists(path, watch=lambda event: waiting.set()):
             waiting.wait(GONE_SECONDS_MAX)
 
     def until_auditor(self) -> None:
-        """Autorecovery, which takes its place after it has told that it is ready."""
+        """Waits for autorecovery, which takes its place after it has told that it is ready."""
         path, waiting = "/ledgers/underreplication/auditorelection", self.kazoo.handler.event_object()
         self.kazoo.ensure_path(path)
         if not self.kazoo.get_children(path, watch=lambda event: waiting.set()):

@@ -1,4 +1,4 @@
-"""Faults that are written into a cluster's ZooKeeper: owners and leaders that are gone, ledgers that nobody names, a layout."""
+"""Faults written into a cluster's ZooKeeper: owners and leaders that are gone, ledgers that no node names, a layout."""
 
 import dataclasses
 import json

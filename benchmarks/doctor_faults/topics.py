@@ -213,7 +213,7 @@ def _no_permits(place: Place) -> Injected:
 
 
 def _stopped(place: Place) -> Injected:
-    """kill -STOP: its connection is open, and nobody behind it."""
+    """kill -STOP: its connection is open, and its process stands still."""
     place.client.subscribe(place.topic, "work", pulsar.ConsumerType.Shared).close()
     place.publish(100)
     words = [sys.executable, "-c", _HANGING, place.ready.broker_url, place.topic]

@@ -56,13 +56,13 @@ def producers(site: Site, messages: int) -> Iterator[Row]:
 
 
 def made(site: Site) -> Row:
-    """Topics that nobody knew, with one message each."""
+    """New topics, with one message each."""
     with producers(site, messages=1) as row:
         return _each_topic("made", row, site)
 
 
 def loaded(site: Site) -> Iterator[Row]:
-    """The same topics after a kill; then what they cost while nobody uses them, and a lookup among them."""
+    """The same topics after a kill; then their cost while no client uses them, and lookups among them."""
     site.server.kill()
     began = time.monotonic()
     site.server.start()

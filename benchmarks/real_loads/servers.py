@@ -20,7 +20,7 @@ COLLECTOR = (
     *("-XX:+DoEscapeAnalysis", "-XX:ParallelGCThreads=32", "-XX:ConcGCThreads=32", "-XX:G1NewSizePercent=50"),
     "-XX:+DisableExplicitGC",
 )
-"""Those of Apache's conf/pulsar_env.sh."""
+"""Options of Apache's conf/pulsar_env.sh."""
 MEMORY = ("-Xms2g", "-Xmx2g", "-XX:MaxDirectMemorySize=4g")
 DRIVERS = "org.apache.pulsar.metadata.bookkeeper.PulsarMetadata"
 

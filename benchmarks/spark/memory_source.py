@@ -16,7 +16,7 @@ _KEY_BYTES = 8
 
 
 class MemorySource(DataSource):  # type: ignore[misc]  # PySpark is not looked into here
-    """Registered by whoever has a session."""
+    """Source of rows from memory; the owner of a session registers it."""
 
     @classmethod
     def name(cls) -> str:

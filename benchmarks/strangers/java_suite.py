@@ -1,8 +1,8 @@
 """Apache's own tests of its broker and Java client, out of the tests jar of pulsar-broker, against standalones of ours.
 
 Those tests start a broker in their own process through one class, `MockedPulsarServiceBaseTest`. Ours in `java/` stands before
-it on the class path: each test gets a standalone in a process of its own, with the configuration that the test wrote. What asks
-for the insides of a broker (`pulsar.getBrokerService()`) cannot run so, and counts as skipped with the method that it wanted.
+it on the class path: each test gets a standalone in a process of its own, with the configuration that the test wrote. A test
+that asks for the insides of a broker (`pulsar.getBrokerService()`) cannot run so; it is skipped, with the method it wanted.
 Names of topics with a cluster in them are changed (class_files.py): ours refuses them (docs/differences.md).
 Never in here: verdicts (verdicts.py), and why a test is known to fail (java_known.py).
 """

@@ -75,7 +75,7 @@ def _tested(crate: Path, names: list[str], seconds_max: float, environment: dict
 
 
 def verdicts(output: str) -> Iterator[Verdict]:
-    """One for each test that began. What a test prints stands between its name and its outcome."""
+    """One for each test that began. The output of a test stands between its name and its outcome."""
     panics = {name: f"{where} {what}" for name, where, what in _PANIC.findall(output)}
     begins = list(_BEGAN.finditer(output))
     for begin, after in zip(begins, [*begins[1:], None], strict=True):
