@@ -8,7 +8,7 @@ its containers and at most `_BITMAP_MAX` more, since its set operations go by th
 bytes that it is given; the loops inside are counted in tests/wire/test_kernel_costs.py, where the same modules run
 uncompiled.
 
-The collector rests meanwhile: what it frees is of somebody else, and its finalizers would count.
+The garbage collector rests meanwhile: it would free other code's objects, and their finalizers would count.
 
 Not seen: what a C function does beyond one pass over its operands (a pattern that backtracks, a deallocation), threads, other
 processes, and what an iterator in C goes through, which counts where the iterator is made. Operands are read from the

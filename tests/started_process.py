@@ -130,7 +130,7 @@ def _close_all() -> None:
 
 
 def free_port() -> int:
-    """On loopback, and below those that the system gives to outgoing connections: nobody takes it while its server is away."""
+    """A free port of loopback, below those for outgoing connections: no connection takes it while its server is away."""
     end = int(_EPHEMERAL.read_text().split()[0]) if _EPHEMERAL.exists() else 0
     chance = random.SystemRandom()  # not the tests' own: two runs at a time have the same seed
     for _ in range(100 if end > PORT_MIN else 0):

@@ -82,7 +82,7 @@ MACHINE_PATHS = re.compile(r"(?<![\w.~-])/(?:work|root|farm)/")
 
 
 def tracked() -> Iterator[str]:
-    """Paths that git knows and that are still there; generated code is nobody's style."""
+    """Paths that git knows and that are still there, without generated code, which has no style to check."""
     listed = subprocess.run(["git", "ls-files", "-z"], cwd=ROOT, capture_output=True, text=True, check=True).stdout
     for path in listed.split("\0"):
         if path and (ROOT / path).is_file() and not path.startswith("wire/generated/"):
@@ -261,7 +261,7 @@ def test_every_library_says_what_it_is_for() -> None:
 
 
 def test_servers_write_their_lines_through_the_limits_alone() -> None:
-    """A peer causes no line that ports/log_limits.py does not count: nobody else writes to stderr or makes a handler."""
+    """A peer causes no line that ports/log_limits.py does not count: no other module writes to stderr or makes a handler."""
     servers = ("bookie/", "bookkeeper/", "broker/", "managed_ledger/", "metadata/", "ports/", "wire/")
     around = {"print", "StreamHandler", "FileHandler", "WatchedFileHandler", "basicConfig", "addHandler", "stderr", "stdout"}
     found = {

@@ -49,8 +49,8 @@ def run_tool(command: Sequence[str], directory: Path, seconds_max: float, enviro
 def fetching() -> Iterator[None]:
     """Alone with Maven's repository, which two must not fill at a time; the time limit of the test stands still meanwhile.
 
-    On a machine that begins with nothing, the test that comes first would pay for all of them. What runs in here has a bound
-    of its own.
+    On a machine that begins with nothing, the test that comes first would pay for all of them. The fetch inside has a time
+    limit of its own.
     """
     directory = Path.home() / ".cache" / "interpulse"
     directory.mkdir(parents=True, exist_ok=True)

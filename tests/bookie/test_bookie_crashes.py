@@ -1,4 +1,4 @@
-"""Whatever is done and wherever it is cut off: what was acknowledged is there, byte for byte, and stays what it was."""
+"""Acknowledged entries are there byte for byte after every operation and every crash, and never change."""
 
 import asyncio
 from dataclasses import dataclass, field

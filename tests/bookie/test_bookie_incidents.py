@@ -1,6 +1,6 @@
-"""Incidents of Apache's bookies, each under its number, as a test that ours does not have it.
+"""Incidents of Apache's bookies, each under its number: a test shows that our bookie does not have it.
 
-Those of the client and of repair are in tests/bookkeeper and in the simulation of several bookies.
+Incidents of the client and of repair are in tests/bookkeeper and in the simulation of several bookies.
 """
 
 import asyncio

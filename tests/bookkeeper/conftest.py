@@ -1,4 +1,4 @@
-"""A failure that nobody took is a mistake here: of a test that forgot a future, or of the client, whose caller was not told."""
+"""A failure that nobody took fails the test: the test forgot a future, or the client did not tell its caller."""
 
 import gc
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ import pytest
 
 @pytest.fixture(autouse=True)
 def no_failure_that_nobody_took(caplog: pytest.LogCaptureFixture) -> Iterator[None]:
-    """asyncio says so when it forgets the future."""
+    """asyncio logs such a failure when it frees the future."""
     yield
     gc.collect(0)
     said = [record.getMessage() for when in ("setup", "call") for record in caplog.get_records(when)]

@@ -1,6 +1,6 @@
 """One schedule of appends, answers, failures and ensemble changes, driven twice: every append a run, or many of them parts.
 
-Both see the same answers in the same order. What each tells, in which order, and what it does about failures must be the same.
+Both see the same answers in the same order. Both must tell the same, in the same order, and treat failures alike.
 """
 
 import asyncio

@@ -27,7 +27,7 @@ def payload(ledger_id: int, entry_id: int) -> bytes:
 
 
 class Host:
-    """One process with its bookies and a ledger client, as in a standalone. What it was told outlives it."""
+    """One process with its bookies and a ledger client, as in a standalone. `acknowledged` outlives the process."""
 
     def __init__(self, world: World, seed: int, sizes: tuple[int, int, int]) -> None:
         self.world, self.seed = world, seed

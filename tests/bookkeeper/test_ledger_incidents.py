@@ -1,7 +1,7 @@
-"""Incidents of Apache's ledger client, each under its number, as a test that ours does not have it.
+"""Incidents of Apache's ledger client, each under its number: a test shows that our client does not have it.
 
-Those of the bookie are in tests/bookie/test_bookie_incidents.py, those of repair in tests/bookkeeper/repair, and others of the
-client beside what they are about: 1067 in test_recovery_reads_ahead.py, 1591 and 4812 with a metadata store that waits in
+Incidents of the bookie are in tests/bookie/test_bookie_incidents.py, of repair in tests/bookkeeper/repair, and others of the
+client beside their subject: 1067 in test_recovery_reads_ahead.py, 1591 and 4812 with a metadata store that waits in
 test_ledger_ensembles.py, 3005 and 4194 against a naive twin in test_ensemble_change.py.
 """
 

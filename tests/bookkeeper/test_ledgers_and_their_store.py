@@ -1,4 +1,4 @@
-"""A ledger client whose metadata store is away, loses answers, or says that somebody else has moved the copies."""
+"""A ledger client whose metadata store is away, loses answers, or says that another process has moved the copies."""
 
 from dataclasses import replace
 from random import Random

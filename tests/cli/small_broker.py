@@ -1,7 +1,7 @@
 """A broker of one topic for tests of reconnects: it breaks connections, and closes producers and consumers, when told to.
 
-What it stores and what is acknowledged outlives its connections, as a restart leaves it. Each connection is served by a thread
-of its own; every fault is at a count of what came, so that nothing depends on time.
+Stored messages and acknowledgements outlive the connections, as they outlive a restart. Each connection has a thread of its
+own; every fault is at a count of what came, so that nothing depends on time.
 """
 
 import contextlib

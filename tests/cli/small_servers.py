@@ -44,7 +44,7 @@ def _accept(server: socket.socket, answer: Answer) -> None:
 
 
 def says(data: bytes) -> Answer:
-    """Whatever comes, this is said, and the connection ends."""
+    """Answers any request with `data` and ends the connection."""
 
     def answer(connection: socket.socket) -> None:
         connection.recv(1 << 16)

@@ -37,11 +37,11 @@ class BookieProcess(StartedProcess):
         return self
 
     def pause(self) -> None:
-        """SIGSTOP: it lives, and answers nobody."""
+        """SIGSTOP: the process lives, and answers no request."""
         self._signal(signal.SIGSTOP)
 
     def go_on(self) -> None:
-        """SIGCONT; nothing when it is not paused."""
+        """SIGCONT; no effect on a process that is not paused."""
         self._signal(signal.SIGCONT)
 
     def _signal(self, which: signal.Signals) -> None:

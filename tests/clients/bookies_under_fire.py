@@ -1,7 +1,7 @@
-"""A paced writer on bookies of which some are killed or stopped: how long each append took, and that all of it is there.
+"""A paced writer on bookies, some of them killed or stopped: how long each append took, and that all entries are there.
 
-Owns the load and what it measured. A time counts from the moment at which the append was due, so that one which is held up
-holds up nobody's measurement.
+Owns the load and its measurements. A time counts from the moment at which the append was due, so that an append that is held
+up distorts no other's time.
 """
 
 import asyncio
@@ -139,9 +139,9 @@ class Fire:
         await self.until_known(bookie)
 
     async def kill_all(self, seconds: float) -> None:
-        """Those that were there at first, one after the other, and then they come back.
+        """Kills the bookies of the first ensemble, one after the other, then starts them again.
 
-        None of them has the last entries, so that whoever does not know of the changes of the ensemble finds less.
+        None of them has the last entries, so that a reader that does not know of the changes of the ensemble finds fewer.
         """
         killed = [await self.kill_one(place, seconds) for place in range(ENSEMBLE)]
         for bookie in killed:

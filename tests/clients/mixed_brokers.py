@@ -55,15 +55,15 @@ def bundle_of(topic: str, asked: Broker) -> str:
 
 
 def move(topic: str, destination: Broker, asked: Broker | None = None) -> None:
-    """The topic's bundle is given up by whoever has it, and `destination` serves it. `asked`: the broker that is told."""
+    """Has the owner of the topic's bundle give it up and `destination` serve it. `asked`: the broker that gets the request."""
     told = asked or destination
     put(told, f"{NAMESPACE}/{bundle_of(topic, told)}/unload?destinationBroker={id_of(destination)}")
     until(lambda: owner_of(topic, told) == destination.ready.broker_url)
 
 
 def settle(topic: str, broker: Broker) -> None:
-    """Until its cursors there are written. Apache's makes a ledger for the first acknowledgements that a cursor has; who
-    unloads the topic meanwhile has it store a mark from before them, and they come again."""
+    """Waits until the broker has written the topic's cursors. Apache's broker makes a ledger for a cursor's first
+    acknowledgements; an unload meanwhile stores a mark from before them, and their messages come again."""
 
     def is_settled() -> bool:
         cursors = get(broker, f"{path_of(topic)}/internalStats")["cursors"]

@@ -16,7 +16,7 @@ PORTS = 4
 
 
 def free_ports() -> int:
-    """The first of some ports in succession that nobody has."""
+    """Returns the first of `PORTS` free ports in succession."""
     for _ in range(100):
         first = free_port()
         with contextlib.suppress(OSError), contextlib.ExitStack() as held:

@@ -1,4 +1,4 @@
-"""`python -m tests.fuzz --seeds 100 --from 0`: a standalone of its own, fuzzed; what is found, and what it was told."""
+"""`python -m tests.fuzz --seeds 100 --from 0`: fuzzes a standalone of its own; prints the findings and a summary."""
 
 import argparse
 import asyncio

@@ -41,7 +41,7 @@ class Admin:
             assert status in (204, 409), (status, told)
 
     async def topics(self, namespace: str = NAMESPACE) -> list[str]:
-        """Those that are stored, partitions among them."""
+        """Stored topics, with their partitions."""
         return list(await self._json(f"persistent/{namespace}"))
 
     async def partitioned(self, namespace: str = NAMESPACE) -> list[str]:

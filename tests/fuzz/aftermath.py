@@ -1,4 +1,4 @@
-"""After a seed: every topic is unloaded, read again from what is stored, and deleted. What of it fails is a finding."""
+"""After a seed: every topic is unloaded, read again from what is stored, and deleted. Each failure is a finding."""
 
 import asyncio
 
@@ -40,7 +40,7 @@ class Aftermath:
         return findings + await self._delete(known)
 
     async def _end_transactions(self, known: Knowledge) -> None:
-        """Those that are open keep others from being read."""
+        """Aborts the transactions: open ones keep later messages from being read."""
         client = await PlainClient.connected(*self._where)
         for most, least in set(known.transactions):
             await client.request(BaseCommand.END_TXN, txnid_most_bits=most, txnid_least_bits=least, txn_action=api.ABORT)
@@ -68,7 +68,7 @@ class Aftermath:
         return findings
 
     async def _read_all(self, topic: str, expected: set[tuple[int, int]], seconds: float) -> set[tuple[int, int]]:
-        """Until all that is expected has come, or nothing comes any more."""
+        """Reads until all expected messages have come, or none comes any more; returns the places of those that came."""
         client = await PlainClient.connected(*self._where)
         came: set[tuple[int, int]] = set()
         try:

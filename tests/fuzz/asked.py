@@ -7,9 +7,9 @@ from wire.generated.pulsar_api_pb2 import BaseCommand
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """`command` None: bytes that are no command of ours any more. `ends`: the connection may be closed for it.
+    """`command` None: the bytes were damaged. `ends`: the broker may close the connection for them.
 
-    `is_filtered`: of a SEND, what is stored may be given to nobody.
+    `is_filtered`: the message of a SEND may be stored and yet be delivered to no consumer.
     """
 
     data: bytes

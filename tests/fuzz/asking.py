@@ -154,7 +154,7 @@ def _end_there(rng: Random, told: Any, known: Knowledge) -> None:
 
 
 def from_broker(rng: Random, peer: Peer, known: Knowledge) -> Asked:
-    """A command that only brokers send, whole; or one that belongs to an exchange that nobody began."""
+    """A whole command that only brokers send; or one of an exchange that was never begun."""
     kind = rng.choice((*FROM_BROKERS, BaseCommand.AUTH_RESPONSE))
     command = BaseCommand(type=kind)
     _fill(rng, getattr(command, BODIES[kind]))

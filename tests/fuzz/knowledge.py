@@ -54,17 +54,17 @@ class Knowledge:
     producer_names: list[str] = field(default_factory=list)
     schema_versions: list[bytes] = field(default_factory=list)
     published: dict[str, dict[tuple[int, int], bool]] = field(default_factory=dict)
-    """Places of messages by topic, as the broker told them, and whether a message may be given to nobody."""
+    """Places of messages by topic, as the broker told them, and whether the message may be delivered to no consumer."""
 
     unclear: set[str] = field(default_factory=set)
-    """Topics that were sent what may belong to a transaction that never ends: what follows is stored, and not read."""
+    """Topics with a message that may belong to a transaction that never ends: later messages are stored, and not read."""
 
     def stored(self, topic: str, where: tuple[int, int], *, is_filtered: bool) -> None:
         self.published.setdefault(topic, {})[where] = is_filtered
 
     @property
     def topics(self) -> Sequence[str]:
-        """Those of this seed: two plain ones, one with partitions and one of these, one that keeps nothing."""
+        """Topics of this seed: two plain ones, a partitioned one, its partition 0, a missing one (9), a non-persistent one."""
         base = f"{NAMESPACE}/t-{self.seed}"
         return (
             f"persistent://{base}-a",

@@ -29,7 +29,7 @@ class Line(asyncio.Protocol):
         self._changed = asyncio.Event()
         self._pongs_owed = 0
         self.hears_all: list[BaseCommand] | None = None
-        """Kept where somebody reads them."""
+        """Commands received; None: they are not kept."""
 
     @classmethod
     async def opened(cls, host: str, port: int, account: Account) -> "Line":
@@ -69,7 +69,7 @@ class Line(asyncio.Protocol):
             self._transport.write(frame(PING))
 
     async def settled(self) -> None:
-        """Until all is answered, or the connection is lost. What is not is a finding."""
+        """Waits until all is answered or the connection is lost. A request without an answer is a finding."""
         seconds = LOOSE_SECONDS if self.account.is_loose else SETTLE_SECONDS_MAX
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):

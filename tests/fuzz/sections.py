@@ -14,7 +14,7 @@ NOW_MS = 1_790_000_000_000
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """`messages`: what the command says of it. `is_filtered`: it may be stored, and yet nobody is given it."""
+    """`messages`: the command's number of messages. `is_filtered`: may be stored and yet be delivered to no consumer."""
 
     data: bytes
     messages: int = 1

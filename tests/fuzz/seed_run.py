@@ -1,6 +1,6 @@
-"""One seed: a few connections that do what comes to mind, in rounds, each of which is answered before the next.
+"""One seed: a few connections that send random commands, in rounds, each of which is answered before the next.
 
-What is asked depends on the seed and on what the broker answered: a seed is the same again as far as the broker is.
+Commands depend on the seed and on the broker's answers: a seed repeats itself as far as the broker does.
 """
 
 import asyncio

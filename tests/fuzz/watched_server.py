@@ -30,7 +30,7 @@ class Use:
 
 
 class WatchedServer:
-    """Started by whoever has it."""
+    """Server whose log is watched; the caller starts it."""
 
     def __init__(self, directory: Path, settings: tuple[str, ...] = ()) -> None:
         self.process = ServerProcess(directory, (*SETTINGS, *settings))

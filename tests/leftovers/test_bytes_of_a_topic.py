@@ -1,4 +1,4 @@
-"""A topic stays small: its objects are counted, so that nobody gives each topic a queue, a table or a closure unseen."""
+"""A topic stays small: its objects are counted, so that no change gives each topic a queue, a table or a closure unseen."""
 
 import json
 import subprocess

@@ -1,6 +1,6 @@
 """Generated schedules of appends, acknowledgements, roll-overs, trims, failures, clean ends and crashes on virtual time.
 
-What must hold after each restart: every acknowledged append is there once, in order, unless every cursor had consumed it; a
+After each restart: every acknowledged append is there once, in order, unless every cursor had consumed it; a
 cursor is never ahead of what was acknowledged on it, and never behind what a completed flush had stored; its backlog is exact.
 """
 

@@ -23,7 +23,7 @@ HOLES_OF_APACHE_MAX = 10_000
 
 
 def data_ledgers(world: World) -> list[int]:
-    """Those of the log that exist, without the cursors'."""
+    """Existing ledgers of the log, without the cursors'."""
     return sorted(each for each, ledger in world.shared.ledgers.items() if "pulsar/cursor" not in ledger.custom_metadata)
 
 
@@ -78,7 +78,7 @@ def test_f02_three_holes_over_thirty_million_entries_are_stored_and_small() -> N
 
 
 def long_closed_ledger(entries: int) -> FakeLedger:
-    """Closed ledger as if so many entries were in it; nobody reads them."""
+    """Closed ledger as if so many entries were in it; they cannot be read."""
     found = FakeLedger(1, {"pulsar/managed-ledger": NAME.encode()})
     found.last_entry_id, found.is_fenced = entries - 1, True
     return found

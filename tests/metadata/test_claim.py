@@ -19,7 +19,7 @@ from metadata.sessions import SessionEvent
 
 
 def test_a_claim_that_found_a_node_which_went_meanwhile_asks_again() -> None:
-    """The answer that somebody has it and the news that it went may be told in either order."""
+    """The answer that another client has the node and the news that it went may arrive in either order."""
     machine = ClaimMachine(b"me")
     assert machine.handle(Wanted()) == [TellHold(Hold.TAKING), Make(1)]
     assert machine.handle(NodeGone()) == []

@@ -1,4 +1,4 @@
-"""A node with very many children keeps their names in order: nobody waits while 100,000 of them are put in order."""
+"""A node with very many children keeps their names in order: no reader waits while 100,000 of them are sorted."""
 
 import pytest
 

@@ -11,7 +11,7 @@ from wire.payloads import payload_section
 
 
 def send_chunks(server: Ready, topic: str, payloads: Sequence[bytes], first: int = 0, sequence_id: int = 7) -> None:
-    """Stored when it returns. Of one message whose chunks have these payloads, those from `first` on."""
+    """Sends the chunks from `first` on of one message whose chunks have these payloads. They are stored when it returns."""
     connection = connection_to(topic, access(server))
     try:
         asked = CommandProducer(topic=topic, producer_id=1, request_id=connection.request_id(), producer_name="c")

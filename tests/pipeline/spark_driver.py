@@ -44,7 +44,7 @@ def answer(spark: SparkSession, job: str, arguments: dict[str, Any]) -> tuple[bo
 
 
 def serve(connection: "Connection[Any, Any]", directory: Path) -> None:
-    """Until the other side is gone."""
+    """Answers requests until the other side is gone."""
     spark = session(directory, connection.recv())
     try:
         while True:

@@ -79,7 +79,7 @@ def planned_before(spark: SparkSession, options: dict[str, str], method: str, ur
 
 
 def planned_then(spark: SparkSession, options: dict[str, str], planned: str, go_on: str) -> list[dict[str, Any]]:
-    """A batch that is planned, and read when somebody says so; both by named pipes."""
+    """Plans a batch, and reads it when the test says so; named pipes tell both."""
     frame = spark.read.format("pulsar").options(**options).load()
     frame._jdf.queryExecution().executedPlan().execute().getNumPartitions()
     Path(planned).write_text("")

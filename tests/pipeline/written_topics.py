@@ -54,7 +54,7 @@ def stats(server: Ready, path: str) -> Any:
 
 
 def messages(server: Ready, topic: str, columns: tuple[str, ...] = ("value",), seconds: float = 60.0) -> list[dict[str, Any]]:
-    """All that a consumer would get, in order, of a partition or a topic without. Open transactions are waited for."""
+    """All rows of a partition or an unpartitioned topic, as a consumer gets them, in order. Waits for open transactions."""
     ledgers = ledgers_of(topic, access(server))
     found = []
     for split in splits_of(topic, ranges_between(ledgers, EARLIEST, end_of(ledgers)), 1 << 30):
@@ -68,7 +68,7 @@ def values(server: Ready, topic: str, seconds: float = 60.0) -> list[str]:
 
 
 def abort_open_transactions(server: Ready) -> int:
-    """Those that nobody will end any more; how many they were. One that ends meanwhile by itself is none of them."""
+    """Aborts all open transactions and returns their number, without those that end by themselves meanwhile."""
     root, count = f"{server.web_url}/admin/v3/transactions", 0
     with urllib.request.urlopen(f"{root}/slowTransactions/0", timeout=60) as answer:
         found = json.load(answer)

@@ -145,7 +145,7 @@ class Session:
         self.connection.send(BaseCommand(type=BaseCommand.FLOW, flow=flow))
 
     async def receive(self, seconds: float) -> dict[Position, list[bytes]]:
-        """All that comes within so much (virtual) time."""
+        """Waits so many seconds of virtual time; returns all entries received by then."""
         await asyncio.sleep(seconds)
         return dict(self.received)
 

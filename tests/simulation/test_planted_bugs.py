@@ -32,8 +32,8 @@ SEEDS_FROM = {"close-forgotten": 29, "ack-before-fsync-when-full": 60}
     sorted(PLANTED.keys() - QUORUM_PLANTS.keys() - CLUSTER_PLANTS.keys() - TRANSFER_PLANTS.keys() - FULL_PLANTS),
 )
 def test_a_planted_bug_is_found(name: str) -> None:
-    """Those of the ledger protocol: test_quorum_seeds.py; of a cluster: test_cluster_seeds.py; of transactions:
-    test_transfer_seeds.py; of full disks: test_full_disk_seeds.py and test_full_repair_seeds.py."""
+    """Bugs of the ledger protocol are in test_quorum_seeds.py, of a cluster in test_cluster_seeds.py, of transactions in
+    test_transfer_seeds.py, of full disks in test_full_disk_seeds.py and test_full_repair_seeds.py."""
     plant = PLANTED[name]
     with plant.planted():
         failure = next(filter(None, (plant.run(seed, None).failure for seed in _seeds(name))), None)

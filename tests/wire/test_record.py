@@ -1,4 +1,4 @@
-"""Records are to whoever uses them what frozen dataclasses are."""
+"""Records behave as frozen dataclasses do."""
 
 from dataclasses import dataclass, field, fields, replace
 

@@ -91,13 +91,13 @@ class Load:
         return sent
 
     async def more(self, runs: int) -> None:
-        """Until so many more were acknowledged, or one was refused."""
+        """Waits until so many more runs are acknowledged. AssertionError when one is refused."""
         goal = len(self._record.acknowledged) + runs
         await self._until(lambda: len(self._record.acknowledged) >= goal or bool(self.refusals))
         assert not self.refusals, self.refusals
 
     async def refused(self) -> BookieCode:
-        """Until an add fails; with what."""
+        """Waits until an add fails; returns its code."""
         await self._until(lambda: bool(self.refusals))
         await self.stop()
         return self.refusals[0].code
@@ -151,7 +151,7 @@ async def _check_run(bookie: NetworkBookie, sent: Sent, *, may_be_missing: bool)
 
 
 async def writable_again(bookie: NetworkBookie, record: Record) -> None:
-    """Until it takes an add, which it tells nobody but who tries."""
+    """Waits until the bookie takes an add; only an attempt shows that it does."""
     ledger_id = LEDGERS + 1
     async with asyncio.timeout(SECONDS_MAX):
         while True:

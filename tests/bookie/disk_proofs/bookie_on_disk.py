@@ -31,5 +31,5 @@ class BookieOnDisk(BookieProcess):
         return int(json.loads(self.ready_file.read_text())["pid"])
 
     def end(self) -> int:
-        """Until it ends by itself; its exit code."""
+        """Waits until the bookie ends by itself; returns its exit code."""
         return self._wait("it had to end")

@@ -114,7 +114,7 @@ class PowerCutDisk:
         self._flush_count = 0
         self._ignores_flushes = False
         self._writes_left = 0
-        """Until the power cut that was asked for; 0: none was."""
+        """Writes until the ordered power cut; 0: none was ordered."""
         self._chance = random.Random()
         self._device = os.open("/dev/fuse", os.O_RDWR | os.O_CLOEXEC)
         libc = ctypes.CDLL(None, use_errno=True)
@@ -124,7 +124,7 @@ class PowerCutDisk:
         self._unmount = libc.umount2
 
     def serve(self) -> None:
-        """Until stdin ends."""
+        """Serves until stdin ends."""
         while True:
             ready, _, _ = select.select([self._device, 0], [], [])
             if 0 in ready:

@@ -20,7 +20,7 @@ from wire.bookie.codes import BookieError
 from wire.generated import bookie_protocol_pb2 as api
 
 OTHERS, OURS, UNKNOWN = 7, 8, 9
-"""Ledgers: of the connection beside, of the damaged requests, and one that nobody made."""
+"""Ledgers: of the neighbour's connection, of the damaged requests, and one that does not exist."""
 OTHERS_KEY = b"the other writer's k"
 FRAME_BYTES_MAX = 64 * 1024
 SETTINGS = BookieServerSettings(netty_max_frame_size_bytes=FRAME_BYTES_MAX, max_batch_read_size=FRAME_BYTES_MAX)

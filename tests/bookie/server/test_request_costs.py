@@ -1,4 +1,4 @@
-"""Whatever a client asks of a bookie costs time linear in its bytes, in both versions of the protocol.
+"""Each request of a client costs a bookie time linear in its bytes, in both versions of the protocol.
 
 Each operation of both versions has a row: n and 8 n requests in one read, to one ledger and to a ledger each; and requests with
 one long field. An operation that is new in the protocol fails until it has a row.

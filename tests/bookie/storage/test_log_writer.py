@@ -19,7 +19,7 @@ LEDGERS, BLOCKS_MAX = 200, 32
 
 
 class Turns:
-    """Counts the blocks that are appended between two turns of somebody else."""
+    """Counts the blocks that are appended between two turns of another task."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop

@@ -1,4 +1,4 @@
-"""A bookie gives up a ledger that others have in its place, and no other ledger, whoever copies it here at the same time."""
+"""A bookie gives up a ledger that others have in its place, and no other ledger, even while a ledger is copied to it."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -134,7 +134,7 @@ def test_it_runs_by_itself_at_its_interval_and_never_when_that_is_0() -> None:
 
 
 def test_what_is_copied_here_between_the_two_looks_stays() -> None:
-    """apache/bookkeeper#4668: somebody copies a ledger by hand, and names the bookie when all of it is there."""
+    """apache/bookkeeper#4668: an operator copies a ledger by hand, and names the bookie when all of it is there."""
 
     async def scenario(world: World) -> None:
         collecting = asyncio.create_task(world.collector.run_round())

@@ -1,4 +1,4 @@
-"""Bit rot in what nobody reads is found, told and healed from the other replicas, before it is needed."""
+"""Bit rot in entries that nobody reads is found, reported and healed from the other replicas before they are needed."""
 
 import asyncio
 import dataclasses

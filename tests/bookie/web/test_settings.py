@@ -1,4 +1,4 @@
-"""A bookie's HTTP behind TLS: whom it serves, renewed certificates without a restart, and what is half configured."""
+"""A bookie's HTTP behind TLS: the clients that it serves, certificates renewed without a restart, and half configured TLS."""
 
 import asyncio
 from pathlib import Path

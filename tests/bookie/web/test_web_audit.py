@@ -1,4 +1,4 @@
-"""Whatever may change a bookie over HTTP has one line in the audit log, done or refused."""
+"""Each HTTP request that may change a bookie has one line in the audit log, done or refused."""
 
 import asyncio
 import logging
@@ -41,7 +41,7 @@ def test_what_may_change_something_has_a_line(
         return {"type": "http.request", "body": b"", "more_body": False}
 
     async def send(message: Any) -> None:
-        """Whatever it is."""
+        """Ignores every message."""
 
     scope: dict[str, Any] = {"type": "http", "method": method, "path": path, "raw_path": path.encode(), "query_string": b"a=b"}
     scope |= {"headers": [], "client": ("10.0.0.1", 77), "http_version": "1.1", "scheme": "http", "root_path": ""}

@@ -106,7 +106,7 @@ def test_f34_a_bookie_whose_fence_was_lost_is_fenced_before_its_no_such_entry_co
 
 
 def test_two_recoverers_that_see_different_tails_end_with_the_first_one_s_end() -> None:
-    """Entry 0 is on one bookie of two, unacknowledged: whoever asks the other first may leave it out."""
+    """Entry 0 is on one bookie of two, unacknowledged: a recoverer that asks the other bookie first may leave it out."""
 
     async def scenario() -> None:
         world = World((2, 2, 2))

@@ -1,4 +1,4 @@
-"""Ledgers whose entries are striped over more bookies than have each: read side by side, and nobody asked for what it has not.
+"""Ledgers striped over more bookies than store each entry: bookies are read side by side, each for its own entries alone.
 
 Such a ledger was read an entry at a time, and over a socket each time with hundreds of others that were thrown away.
 """

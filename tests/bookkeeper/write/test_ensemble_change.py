@@ -51,7 +51,7 @@ class Cluster:
         self.tracker.on_stored(send.piece, seat)
 
     def change(self, kept: int) -> None:
-        """The metadata is written, then the tracker told; `kept` of the leaving seats find nobody."""
+        """Writes the metadata, then tells the tracker; the first `kept` of the leaving seats find no replacement and stay."""
         leaving = list(self.tracker.leaving)
         replaced, stay = leaving[kept:], leaving[:kept]
         indexes = {seat: self.tracker.index_of(seat) for seat in replaced}

@@ -121,7 +121,7 @@ class World:
                 drain(queue)
 
     def push(self, link: Link) -> None:
-        """All that waits to go to the bookie gets there, and is synced."""
+        """Delivers all requests that wait to go to the bookie, and syncs it."""
         drain(link.requests)
         link.bookie.sync()
 

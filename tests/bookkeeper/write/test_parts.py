@@ -1,4 +1,4 @@
-"""Parts of a ledger end as runs do: whoever is confirmed, when, in which order, and with what error."""
+"""Parts of a ledger end as runs do: the same ones are confirmed, at the same time, in the same order, with the same error."""
 
 import asyncio
 
@@ -26,7 +26,7 @@ STEPS = st.one_of(
 
 
 async def settled() -> None:
-    """Whatever follows from what was done, in as many turns as it may take."""
+    """Runs all that follows from the last step, in as many turns as it may take."""
     for _ in range(12):
         await asyncio.sleep(0)
 

@@ -1,4 +1,4 @@
-"""Failures of `ReplicatedAdds` that nobody heals are told once and in order; and the end of a ledger's adds."""
+"""Failures that `ReplicatedAdds` cannot heal are told once and in order; and the end of a ledger's adds."""
 
 import asyncio
 

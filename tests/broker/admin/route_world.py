@@ -1,7 +1,7 @@
 """Requests for each of Apache's routes that give it something to do, and the effects that can be seen.
 
-The routes are a table of facts: `apache-4.2.4-routes.txt`, tier, methods and path as its annotations have them. Those of topics
-that are not persistent are the same as of others, with another word in the path.
+The routes are a table of facts: `apache-4.2.4-routes.txt`, tier, methods and path as its annotations have them. Routes of
+non-persistent topics are those of persistent ones, with another word in the path.
 """
 
 from collections.abc import Iterator, Mapping
@@ -41,7 +41,7 @@ class Route:
 
 
 def routes() -> Iterator[Route]:
-    """All that Apache has, those of topics that are not persistent too."""
+    """All of Apache's routes, those of non-persistent topics too."""
     for line in TABLE.read_text().splitlines():
         tier, methods, path = line.split()
         for method in methods.split(","):

@@ -25,7 +25,7 @@ DIFFERENT: Mapping[str, str] = {
     'POST schemas/refusals/n/t/schema {"type": "AVRO", "schema": "no json", "properties": {}}': "the reason is given",
     'POST schemas/refusals/n/t/schema {"type": "NOPE", "schema": "", "properties": {}}': "422 where Apache fails (500)",
 }
-"""`METHOD path body`: how ours differs, and why. Of the status only where Apache's is not of use to who asked."""
+"""Differences of our answers, by `METHOD path body`. The status differs only where Apache's is of no use to the caller."""
 
 
 def recorded() -> Iterator[tuple[str, str, Any, int, str | None]]:

@@ -14,7 +14,7 @@ from tests.broker.admin.route_world import NAMESPACE, PASSED, PASSING, TOPIC, Ro
 ALL = tuple(routes())
 _V3 = "/admin/v3/transactions/"
 EVERYDAY = [each for each in ALL if each.tier != "T3" and not each.path.startswith(_V3)]
-"""T1 and T2. Those of transactions have tests of their own (test_transactions)."""
+"""Routes of T1 and T2. Routes of transactions have tests of their own (test_transactions)."""
 
 _REPLICATION, _OFFLOAD = "geo-replication", "tiered storage"
 NOT_THERE: Mapping[str, str] = {

@@ -51,7 +51,7 @@ class CompactedWorld(World):
         return self.topic.compaction.status.state
 
     def compacted_ledgers(self) -> list[int]:
-        """Those that there are, named by the cursor or not."""
+        """Existing compacted ledgers, named by the cursor or not."""
         return [each.ledger_id for each in self.storage.shared.ledgers.values() if is_compacted(each)]
 
     async def read(self, *, compacted: bool = True, start: Position = EARLIEST) -> list[Seen]:

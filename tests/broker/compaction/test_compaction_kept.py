@@ -1,4 +1,4 @@
-"""Messages to be compacted are kept until it is, and what was compacted is nobody's to take away."""
+"""Messages are kept until they are compacted, and nothing takes the compacted ones away."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -110,7 +110,7 @@ def test_nobody_but_a_compaction_acknowledges_on_its_cursor() -> None:
 
 
 def test_who_has_lost_the_topic_to_another_broker_deletes_nothing_of_it() -> None:
-    """A broker that slept through the end of its session still holds the topic, and nobody uses it there."""
+    """A broker that slept through the end of its session still holds the topic, without clients."""
 
     async def scenario() -> None:
         world = CompactedWorld()

@@ -208,7 +208,7 @@ def play_for_real(scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
 
 
 async def settle() -> None:
-    """Until nothing is ready to run any more, for everything that the fakes do without a clock."""
+    """Waits until nothing is ready to run any more, for everything that the fakes do without a clock."""
     for _ in range(30):
         await asyncio.sleep(0)
 

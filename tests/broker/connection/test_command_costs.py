@@ -1,9 +1,9 @@
-"""Whatever a client puts into a command costs time linear in its bytes.
+"""Each command of a client costs time linear in its bytes.
 
 The table writes itself from the protocol's descriptors: for each command that a client may send, each field that can be long
-(text, bytes, whatever is repeated, also inside of other messages) once with n of it and once with 8 n, and n and 8 n of the
-whole command in one read. So a new command or a new field has its rows. What the topics behind do with it is looked at beside
-them (tests/broker/topic/test_acknowledging_costs.py and others): here they are fakes.
+(text, bytes, repeated fields, also inside of other messages) once with n of it and once with 8 n, and n and 8 n of the whole
+command in one read. So a new command or a new field has its rows. Topics are fakes here: tests beside the topics count their
+steps (tests/broker/topic/test_acknowledging_costs.py and others).
 """
 
 from collections.abc import Callable

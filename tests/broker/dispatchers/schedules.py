@@ -274,7 +274,7 @@ class Schedule:
         assert not lost, f"never delivered, though there are permits: {lost}"
 
     def is_owed(self, key_hash: int) -> bool:
-        """Whether somebody is there for it."""
+        """Whether a consumer for this key is there."""
         return True
 
     # --- the driver -----------------------------------------------------------------------------------------------------

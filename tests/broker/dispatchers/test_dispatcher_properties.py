@@ -1,8 +1,8 @@
 """Ten thousand generated schedules for each dispatcher, against its naive twin and against the truth of the log.
 
-Held in all of them: nothing is lost and it comes to rest; nothing acknowledged, no marker, nothing beyond permits is delivered;
-what a consumer has is delivered to nobody else; and while somebody could take something, a read is under way. Each class adds
-what is its own.
+True of every schedule: no entry is lost and it comes to rest; no acknowledged entry, no marker, no entry beyond permits is
+delivered; an entry that a consumer has is delivered to no other; and while a consumer could take an entry, a read is under
+way. Each class adds its own claims.
 """
 
 from broker.dispatchers.contract import (

@@ -322,7 +322,7 @@ def test_who_has_no_room_for_all_that_was_picked_gets_the_rest_of_it_first() -> 
 
 
 def test_f24_a_time_out_and_then_a_refusal_of_one_message_count_once_each_and_only_when_it_was_out() -> None:
-    """P#6451: whoever counts to the dead letter topic must not be told of more, or fewer, redeliveries than there were."""
+    """P#6451: a client with a dead letter topic must be told exactly as many redeliveries as there were."""
     dispatcher, read = with_consumers((10, 0))
     (read,) = reads(take(dispatcher, read_answer(read, 0, [1] * 3)))
     take(dispatcher, NothingToRead(read.read_id))

@@ -20,7 +20,7 @@ KINDS = (SharedSchedule, SingleActiveSchedule, ExclusiveSchedule, KeySharedSched
 
 
 def state_of(thing: Any) -> Any:
-    """All that a machine knows, to be compared."""
+    """The whole state of a machine, to be compared."""
     if isinstance(thing, BitMap):
         return list(thing)
     if isinstance(thing, dict):

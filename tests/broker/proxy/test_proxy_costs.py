@@ -1,4 +1,4 @@
-"""Whatever a client puts into what a proxy answers costs it time linear in its bytes, in turns of the loop that are bounded."""
+"""Each command that a proxy answers costs the proxy time linear in the command's bytes, in bounded turns of the loop."""
 
 import asyncio
 from collections.abc import Callable

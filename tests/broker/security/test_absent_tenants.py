@@ -1,6 +1,6 @@
-"""Things of a tenant that is not there, and whose a transaction is: what those hear who are known and may not do everything.
+"""Answers about an absent tenant, and about the owner of a transaction, to callers who are known and are no super users.
 
-Recorded beside Apache 4.0.8: 404 over HTTP, whoever asks; on a connection TopicNotFound to PARTITIONED_METADATA alone.
+Recorded beside Apache 4.0.8: 404 over HTTP to every caller; on a connection TopicNotFound to PARTITIONED_METADATA alone.
 """
 
 import pytest
@@ -75,7 +75,7 @@ def test_asked_for_partitions_of_a_missing_tenants_topic_the_broker_says_that_th
 
 
 class OwnedTransactions(AdminWorld):
-    """The routes of a server with coordinators that asks who somebody is."""
+    """The routes of a server with coordinators that authenticates its callers."""
 
     def __init__(self, server: CoordinatedServer) -> None:
         self.service = server.service

@@ -216,7 +216,7 @@ def recorded_commands() -> dict[str, str]:
 
 
 def is_laxer(ours: str, theirs: str) -> bool:
-    """Whether somebody may have had done here what was not done there."""
+    """Whether a role had done here (`A`), or may have had (`.`), what it did not have there."""
     return any(mine in "A." and other not in "A." for mine, other in zip(ours, theirs, strict=True))
 
 

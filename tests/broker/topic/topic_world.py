@@ -202,7 +202,7 @@ SUBSCRIBE = SubscribeRequest(
 
 
 def run(scenario: Callable[[], Coroutine[Any, Any, None]], seed: int = 1) -> None:
-    """On virtual time: timers cost nothing, and an error that nobody takes fails the test."""
+    """Runs on virtual time: timers cost nothing, and an error that nobody takes fails the test."""
     loop = SimLoop(random.Random(seed))
     try:
         loop.run_until_complete(scenario())
@@ -217,7 +217,7 @@ async def settle() -> None:
 
 
 class World:
-    """One topic and whoever talks to it, on any managed ledger."""
+    """One topic and its clients, on any managed ledger."""
 
     topic: PersistentTopic
     log: ManagedLedger

@@ -1,4 +1,4 @@
-"""F46: topics of snapshots are compacted, also while somebody reads them, and the next owner knows all that were aborted."""
+"""F46: topics of snapshots are compacted, also while read, and the next owner knows all aborted transactions."""
 
 import asyncio
 from dataclasses import replace

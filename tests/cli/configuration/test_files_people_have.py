@@ -123,7 +123,7 @@ def test_a_plugin_for_certificates_without_one_is_a_warning_for_a_standalone() -
 
 
 def test_endpoints_for_websockets_are_refused_by_a_broker_that_was_asked_for_them() -> None:
-    """Apache's standalone.conf asks for them in every copy; nobody who starts a broker does by chance."""
+    """Apache's standalone.conf asks for WebSocket endpoints in every copy; a broker's configuration asks only on purpose."""
     text = "webSocketServiceEnabled=true\n"
     assert report("a", text, [], BROKER).errors != []
     assert report("a", text, [], STANDALONE).errors == []

@@ -1,4 +1,4 @@
-"""The keys that people tune: each takes effect, means nothing here, or is refused. No field of settings is read by nobody."""
+"""The keys that people tune: each takes effect, means nothing here, or is refused. The code reads every field of settings."""
 
 import asyncio
 import dataclasses

@@ -19,7 +19,7 @@ SECONDS_MAX = 30.0
 
 
 class Started:
-    """A proxy that listens on free ports, before brokers that nobody is."""
+    """A proxy that listens on free ports, before brokers that do not exist."""
 
     def __init__(self, server: ProxyServer, web_port: int) -> None:
         self.server, self.web_port = server, web_port

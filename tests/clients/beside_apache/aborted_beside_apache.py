@@ -70,7 +70,7 @@ def take_segments(broker: Broker) -> None:
 
 
 def keep_all(broker: Broker, topic: str) -> None:
-    """A subscription that nobody reads: retention lets go of nothing."""
+    """Makes a subscription that nobody reads, so that no message is deleted."""
     with closing(quiet_client(broker.ready.broker_url)) as client:
         client.subscribe(topic, "keeps the log").close()
 

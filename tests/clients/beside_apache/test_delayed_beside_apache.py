@@ -51,7 +51,7 @@ def waiting(topic: str, broker: Broker) -> int:
 
 
 def all_wait(topic: str, broker: Broker, due: Mapping[str, int]) -> bool:
-    """But for those whose time has come meanwhile: nobody knows how long a move takes on a machine that does much else."""
+    """Whether all messages wait, but for those due meanwhile: on a busy machine a move takes any time."""
     now_ms = time.time_ns() // 1_000_000
     told_waiting = waiting(topic, broker)
     return sum(at_ms > now_ms for at_ms in due.values()) <= told_waiting <= COUNT

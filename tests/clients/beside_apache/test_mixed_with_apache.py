@@ -1,6 +1,6 @@
 """A broker of Apache's beside one of ours, on our bookies: topics go from one to the other and back with all that they have.
 
-Both own bundles in the way of Apache's modular load manager; ours is the leader. What works and what does not:
+Both own bundles in the way of Apache's modular load manager; ours is the leader. The results are in
 docs/results/2026-11-21-mixed-with-apache.md.
 """
 

@@ -242,7 +242,7 @@ class Load:
                 self._progress.notify_all()
 
     async def more(self, count: int) -> None:
-        """Until so many entries more were acknowledged. A failed append is raised."""
+        """Waits until so many more entries are acknowledged. A failed append is raised."""
         goal = self.acknowledged + count
         progress = asyncio.ensure_future(self._reached(goal))
         try:

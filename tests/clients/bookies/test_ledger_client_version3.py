@@ -114,7 +114,7 @@ async def refusal_of(work: "asyncio.Future[None]") -> BookieCode:
 
 
 async def ask_everything(bookie: BookieClient, ledger_id: int) -> None:
-    """All that version 3 has, of one bookie, whoever wrote it."""
+    """Sends every request of version 3 to one bookie, ours or Apache's."""
     assert isinstance(bookie, ExtendedBookie)
     await bookie.add(sealed(ledger_id, 0, count=200, size=100), KEY)
     run = await bookie.read(ledger_id, 0, 50, 1 << 22)

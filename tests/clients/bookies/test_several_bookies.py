@@ -21,7 +21,7 @@ QUORUMS = tuple(f"managedLedgerDefault{name}=2" for name in ("EnsembleSize", "Wr
 
 
 class SeveralBookies(Several):
-    """With two journal and two ledger directories."""
+    """Bookie processes with two journal and two ledger directories."""
 
     def __init__(self, directory: Path, servers: str, count: int = 2) -> None:
         self.port, self.web_port = free_ports(), free_ports()

@@ -141,7 +141,7 @@ def test_a_topic_that_is_partitioned_by_default_is_so_also_when_another_broker_t
 
 
 def until_it_arrives(producer: pulsar.Producer, consumer: pulsar.Consumer, content: bytes) -> None:
-    """Sent again and again, as nobody keeps it."""
+    """Sends the message again and again until it arrives: a non-persistent topic may lose it."""
 
     def has_come() -> bool:
         producer.send_async(content, lambda _result, _message_id: None)

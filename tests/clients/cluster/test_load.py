@@ -61,7 +61,7 @@ class Publishing:
         self._thread.join()
 
     def go_on(self) -> None:
-        """Until some more were acknowledged."""
+        """Waits until 20 more messages are acknowledged, or one fails."""
         wanted = len(self.sent) + 20
         until(lambda: len(self.sent) >= wanted or bool(self.failures))
 

@@ -77,7 +77,7 @@ class Service(StartedProcess):
         return False
 
     def finish(self) -> None:
-        """Until it has done what it does."""
+        """Waits for the end of the process. AssertionError when it fails."""
         assert self._wait("its start") == 0, self.log.read_text()
 
 

@@ -1,4 +1,4 @@
-"""docker-compose.yml with docker-compose.tls.yml, run as processes: who shows a token is served over TLS, and nobody else."""
+"""docker-compose.yml with docker-compose.tls.yml, run as processes: only clients with a token are served, and over TLS."""
 
 import json
 import os

@@ -1,7 +1,7 @@
 """Scenarios of docs/results/2026-11-22-scenarios.md that real clients can play: `.venv/bin/pytest` with this file's name.
 
-Apache's client for Python, unmodified, against ours and, with PULSAR_TEST_URL, against Apache's; not a part of `bin/test`. What
-dies in the scenario is unloaded here (`topics unload`), so that a server that others use can be asked, too.
+Apache's client for Python, unmodified, against ours and, with PULSAR_TEST_URL, against Apache's; not a part of `bin/test`.
+Where a broker dies in the scenario, the topic is unloaded here (`topics unload`), so that a server with other users will do.
 """
 
 import random

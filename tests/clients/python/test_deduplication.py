@@ -32,7 +32,7 @@ def stats(server: Ready, topic: str) -> Any:
 
 
 def everything(client: pulsar.Client, topic: str) -> list[str]:
-    """All that the topic has, in order; a large message by its first word."""
+    """All messages of the topic, in order; a large one by its first word."""
     reader = client.create_reader(topic, MessageId.earliest)
     found = []
     while reader.has_message_available():

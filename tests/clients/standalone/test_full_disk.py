@@ -1,4 +1,4 @@
-"""A standalone on a file system of 60 MB that is filled: by its own messages at full speed, by somebody else's file, and by a
+"""A standalone on a file system of 60 MB that is filled: by its own messages at full speed, by a foreign file, and by a
 program that takes every block that it can get.
 
 Publishing is refused by name; reading, acknowledging, unsubscribing and deleting go on, also for a consumer that is connected
@@ -116,7 +116,7 @@ class Run:
                 return time.monotonic() - began
 
     def fill(self) -> Path:
-        """A file of somebody else's takes nearly all that is left; what is still free is far beyond the threshold."""
+        """Fills nearly all that is left with a foreign file; the disk is then far beyond the threshold."""
         filler, found = self.mount / "filler", os.statvfs(self.mount)
         with filler.open("wb") as file:
             os.posix_fallocate(file.fileno(), 0, found.f_bavail * found.f_frsize - LEFT_BYTES)

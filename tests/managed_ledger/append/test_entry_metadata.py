@@ -169,7 +169,7 @@ STEPS: st.SearchStrategy[tuple[str, list[int]]] = st.one_of(
 @settings(max_examples=200, deadline=None)
 @given(st.lists(STEPS, max_size=30))
 def test_no_index_is_ever_missing_or_given_twice(steps: list[tuple[str, list[int]]]) -> None:
-    """Whatever fails, is trimmed, closed or killed with appends on their way."""
+    """Ledgers fail, are trimmed, closed or killed with appends on their way."""
 
     async def scenario() -> None:
         w = World(trimming(broker_entry_metadata_interceptors=(INDEX,), managed_ledger_max_entries_per_ledger=3), step_s=0.001)
@@ -236,7 +236,7 @@ async def _settled(under_way: list["asyncio.Future[Any]"]) -> None:
 
 
 async def _drop(under_way: list["asyncio.Future[Any]"]) -> None:
-    """Their process is gone, and nobody hears of them."""
+    """Drops appends whose process is gone: nobody takes their results."""
     for future in under_way:
         if not future.cancel():
             future.exception()

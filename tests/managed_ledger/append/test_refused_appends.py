@@ -24,7 +24,7 @@ async def refused(ledger: StoredManagedLedger, *texts: bytes) -> list[type]:
 
 
 async def opened(world: World) -> StoredManagedLedger:
-    """One for whom it is enough to be told."""
+    """Opens a ledger with a listener that ignores refused appends."""
     ledger = await world.open()
     ledger.on_refused(lambda: None)
     return ledger

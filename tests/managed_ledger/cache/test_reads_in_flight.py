@@ -1,4 +1,4 @@
-"""Reads under way are within their bound, whoever waits is let in in order, and one that leaves the line blocks nobody."""
+"""Reads under way are within their bound, waiting reads are let in in order, and one that leaves the line blocks no other."""
 
 from hypothesis import given
 from hypothesis import strategies as st

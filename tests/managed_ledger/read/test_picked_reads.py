@@ -153,7 +153,7 @@ def test_reads_of_one_pick_are_under_way_at_once_but_only_so_many() -> None:
 def test_what_is_lost_is_skipped_or_ends_the_run_before_it_and_nobody_else_suffers(
     wanted: set[int], lost: set[int], skips: bool, gap_bytes: int
 ) -> None:
-    """Lost entries that nobody wants matter to nobody."""
+    """Lost entries that the caller does not pick change nothing."""
 
     async def scenario() -> None:
         world, ledger = await opened(100, auto_skip_non_recoverable_data=skips)
@@ -195,7 +195,7 @@ def test_the_first_ones_come_when_all_would_be_too_many_bytes() -> None:
 
 @pytest.mark.parametrize("gap_bytes", [0, GAP_BYTES])
 def test_large_entries_among_small_ones_do_not_all_come_at_once(gap_bytes: int) -> None:
-    """The mean says that all would fit. What does not come now can be asked for again."""
+    """All entries would fit if they had the mean size. Entries that do not come now can be picked again."""
 
     async def scenario() -> None:
         world = World(small(**LARGE))

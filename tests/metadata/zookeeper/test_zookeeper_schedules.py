@@ -1,7 +1,7 @@
 """Stores on a ZooKeeper that cuts connections, loses answers and lets sessions expire, in virtual time: a seed decides it all.
 
-What must hold: a write that was acknowledged took effect once, one that was refused did not, watchers end up knowing what is
-there, and no two claims are held at once.
+An acknowledged write took effect once, a refused one did not, watchers end up knowing what is there, and no two claims are held
+at once.
 """
 
 import asyncio
@@ -209,7 +209,7 @@ class Claims(Schedule):
             claim.want()
 
     def fault(self) -> None:
-        """Cause a fault, but never the end of a session that has a connection: nobody could stop in time then."""
+        """Cause a fault, but never end a session that has a connection: its claim's holder could not stop in time then."""
         sessions = [session for session in self.server.sessions if session.is_alive]
         for session in self.rng.sample(sessions, self.rng.randint(0, len(sessions))):
             session.cut(self.rng.choice([0.0, 0.5, 3.5]))

@@ -1,7 +1,7 @@
 """Random definitions of protobuf and random bytes of them, read by us and by Google's own library: the differences.
 
-What is written has a definition like the one that it is read with, and not the same: fields are new, of other types, packed or
-not, any number instead of an enumeration's; messages stand behind each other, are cut off or changed. `python -m
+The writer's definition is like the reader's, and not the same: fields are new, of other types, packed or not, any number
+instead of an enumeration's; messages stand behind each other, are cut off or changed. `python -m
 tests.pipeline.decode.random_protobuf 1000 7`: a thousand definitions from seed 7 on.
 """
 
@@ -129,7 +129,7 @@ def _optional(chance: random.Random, found: DescriptorProto) -> None:
 
 
 def written(chance: random.Random, wanted: FileDescriptorProto) -> FileDescriptorProto:
-    """A definition that somebody else has of the same messages."""
+    """The writer's definition of the same messages, randomly changed."""
     found = FileDescriptorProto()
     found.CopyFrom(wanted)
     _changed(chance, found.message_type[0])

@@ -100,7 +100,7 @@ def test_what_such_messages_had_been_read_as_differently_is_read_alike(syntax: s
 
 
 def test_of_many_messages_alike_one_that_is_not_is_read_as_by_itself() -> None:
-    """Those of one shape are taken at once."""
+    """Messages of one shape are decoded together."""
     file = definition("proto3")
     texts = [bytes.fromhex("280132020801") for _ in range(100)] + [bytes.fromhex(each) for each in FOUND.values()]
     assert list(compared(file, class_of(file), texts * 2)) == []

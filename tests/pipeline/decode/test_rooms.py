@@ -1,4 +1,4 @@
-"""Memory is used again when nobody holds anything of it any more, and never before."""
+"""Memory is used again when nothing refers to any part of it any more, and never before."""
 
 import numpy
 import pyarrow

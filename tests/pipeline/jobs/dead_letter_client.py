@@ -1,6 +1,6 @@
-"""A consumer of Apache's client that can work on nothing, in a process of its own, until that is killed.
+"""A consumer of Apache's client that refuses every message, in a process of its own, until the process is killed.
 
-Of its own, as that client (4.2.0) now and then ends its process when it makes the producer of dead letters.
+Apache's client (4.2.0) now and then ends its process when it makes the producer of dead letters.
 """
 
 import subprocess

@@ -37,7 +37,7 @@ def main() -> int:
 
 
 def keys_in(directory: Path) -> pulsar.CryptoKeyReader | None:
-    """None where nobody can make one."""
+    """A new pair of keys; None without openssl."""
     if shutil.which("openssl") is None:
         return None
     private, public = str(directory / "private.pem"), str(directory / "public.pem")

@@ -1,4 +1,4 @@
-"""The admin REST, redirects followed: a broker that begins to own a namespace sends whoever asks to itself."""
+"""The admin REST, redirects followed: a broker that begins to own a namespace redirects the client to itself."""
 
 import http.client
 import json

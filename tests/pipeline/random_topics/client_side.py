@@ -126,9 +126,9 @@ def _read(message: Any) -> Row:
 
 
 def as_client_tells(row: Row) -> Row:
-    """One of ours as that client says it: it tells neither a null from nothing, nor bytes of a key from their text.
+    """Our row as the Python client shows it: the client tells neither a null from nothing, nor a key's bytes from its text.
 
-    Of a property that is there twice it has the first value, and Java's client the last one, which is ours.
+    For a property that is there twice it shows the first value; Java's client and ours show the last.
     """
     found = {name: row[name] for name in COLUMNS if name in row}
     properties = dict(reversed(row["told_properties"]))

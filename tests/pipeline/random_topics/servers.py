@@ -37,7 +37,7 @@ class Servers(Protocol):
 
 
 def make_namespaces(ready: Ready, names: tuple[str, str]) -> None:
-    """The second one is one in which what nobody needs goes."""
+    """Makes two namespaces; the second retains no message that every subscription has acknowledged."""
     for name in names:
         ask(ready, f"namespaces/{name}", method="PUT")
     ask(ready, f"namespaces/{names[1]}/retention", {"retentionTimeInMinutes": 0, "retentionSizeInMB": 0}, "POST")

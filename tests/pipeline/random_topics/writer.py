@@ -29,7 +29,7 @@ class Topic:
     name: str
     parts: list[Part]
     ledgers: dict[str, frozenset[int]] = field(default_factory=dict)
-    """Those that a trimmed partition has left."""
+    """Ledgers left in each trimmed partition."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ def _compact(site: Site, topic: Topic) -> None:
 
 
 def finished(site: Site, topic: Topic) -> None:
-    """A last message in each partition, that whoever consumes knows when to stop; and no head, where it is trimmed."""
+    """Sends a last message to each partition, at which consumers stop; trims the head of topics that are to be trimmed."""
     rng = Random(topic.recipe.seed)
     for part in topic.parts:
         _send(site, part, (("last", single(rng, Author("last"), _PLAIN, "the last")),))
@@ -128,7 +128,7 @@ def _nothing(rng: Random) -> tuple[tuple[str, Sent], ...]:
 
 
 def _trim(site: Site, topic: Topic, part: Part) -> None:
-    """Up to a ledger in the middle: nobody wants what is before it."""
+    """Trims up to a ledger in the middle: no subscription needs the ledgers before it."""
     ledgers = sorted({each.place[0] for each in part.stored})
     first = ledgers[len(ledgers) // 2]
     path = path_of(part.topic)

@@ -28,7 +28,7 @@ WANTED = [f"{each}:{half}" for each in range(COUNT) for half in "ab"]
 
 @pytest.fixture(autouse=True, params=["as it is installed", "by numpy alone"])
 def small_windows(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Several of them in a dozen entries, with the compiled kernels and without them; and nobody has vouched for any bookie."""
+    """Several windows in a dozen entries, with the compiled kernels and without them; no bookie was checked yet."""
     monkeypatch.setattr(witness, "_known", {})
     monkeypatch.setattr(bookie_reader, "_WINDOW_ENTRIES_MAX", 5)
     if request.param == "by numpy alone":

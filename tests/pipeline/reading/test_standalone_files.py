@@ -114,7 +114,7 @@ def test_rows_come_from_the_files_and_not_through_the_broker(server: ServerProce
 
 @pytest.mark.parametrize("way", ["auto", "broker"])
 def test_a_marker_at_the_end_keeps_nobody_waiting(server: ServerProcess, way: str) -> None:
-    """A broker without transactions has those of replicated subscriptions, which nobody is given."""
+    """A broker without transactions has markers of replicated subscriptions, which no consumer is given."""
     assert server.ready is not None
     topic = f"persistent://public/default/marked-{way}"
     author = Author("p")

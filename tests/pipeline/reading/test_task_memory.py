@@ -91,7 +91,7 @@ def test_parts_are_the_same_rows_in_the_same_order(monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize("large", [40, 160])
 def test_entries_that_become_larger_within_a_ledger_do_not_fill_a_task(monkeypatch: pytest.MonkeyPatch, large: int) -> None:
-    """A window is as many entries as fit on average. What it holds when they are larger is bounded, and all come once."""
+    """A window is as many entries as fit on average. Its bytes are bounded when entries are larger, and all come once."""
     monkeypatch.setattr(bookie_reader, "_WINDOW_BYTES", 64 * KB)
     monkeypatch.setattr(bookie_reader, "_ANSWERS_BYTES_MAX", 256 * KB)
     held: list[int] = []

@@ -70,7 +70,7 @@ class Attempt:
 
 
 def has_ended(result: TaskResult, chosen: SinkOptions) -> bool:
-    """Whether its transaction is one that nobody can commit any more."""
+    """Tries to commit the transaction of the result: True when the coordinator refuses, since it has ended already."""
     assert result.written is not None
     client = TransactionClient(result.written.txn_id.most, chosen.access)
     try:

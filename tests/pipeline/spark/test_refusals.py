@@ -22,7 +22,7 @@ TOPIC = "persistent://public/default/secured"
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """Options that are right, and certificates of somebody else."""
+    """Correct options, and certificates of another authority."""
 
     right: dict[str, str]
     others: str

@@ -51,7 +51,7 @@ class KilledStreams:
         return tuple(_files_in(Path(each)) for each in self._streams)
 
     def run_and_kill(self, chance: random.Random, log: Path | None = None) -> None:
-        """Until each stream has another file or two, and then for a moment. An error of Spark's, or AssertionError with the
+        """Runs until each stream has another file or two, and a moment longer. An error of Spark's, or AssertionError with the
         end of its log when no stream moves."""
         wanted = min(min(self.committed()) + 1 + chance.randrange(2), self._files - 1)
         with SparkProcess(log or self._directory / f"killed-{self.kills}") as spark:

@@ -68,7 +68,7 @@ class Stream:
         spark.begin(JOB, options=options, **places)
 
     def began(self, spark: SparkProcess, *attempts: str) -> None:
-        """Until these attempts, as `batch-attempt`, of the slow task are amid their rows; or the job is over before."""
+        """Waits until these attempts (`batch-attempt`) of the slow task are amid their rows. AssertionError: the job ended."""
         until(lambda: all((self.marks / each).exists() for each in attempts) or spark.has_answered_within(0), SECONDS_MAX)
         assert all((self.marks / each).exists() for each in attempts), spark.result()
 

@@ -1,7 +1,7 @@
 """Streams from and into a topic that are killed and come back, in real sessions of Spark; fifty times each: `benchmarks`,
 `pipeline_kills` and `pipeline_source_kills`.
 
-What was killed is finished by the session that all tests have, as its first query would cost another one ten seconds.
+The tests' shared session finishes each killed stream: the first query of another session would cost ten seconds.
 """
 
 import random

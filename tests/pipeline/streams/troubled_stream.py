@@ -3,8 +3,8 @@
 
 Two topics of a pattern, one partitioned, whose ledgers are short: a producer goes on writing while topics are unloaded,
 partitions added, the broker is killed with -9, and the stream, of small batches, is killed and comes back from its checkpoint.
-What one topic has is kept by a subscription, and its rows are compared with the table's; of the other one only the stream's own
-subscription keeps what is not read, so that brokers trim it behind the stream: there each message that was acknowledged counts.
+A subscription keeps the messages of one topic, whose rows are compared with the table's; the other topic has only the stream's
+own subscription, so that brokers trim it behind the stream: there each message that was acknowledged counts.
 """
 
 import itertools

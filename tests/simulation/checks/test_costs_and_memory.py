@@ -137,8 +137,8 @@ def test_a_seed_is_run_again_and_counted_only_where_a_callback_took_long() -> No
 
 
 SMALL_LEDGERS = {"managedLedgerMaxEntriesPerLedger": 5, "managedLedgerCursorMaxEntriesPerLedger": 1}
-"""Both together leave more ledgers than a leak may: of entries that nobody acknowledged, and deleted ones of cursors, which a
-bookie knows until it looks for garbage."""
+"""Both together leave more ledgers than a leak may: of unacknowledged entries, and deleted ones of cursors, which a bookie
+knows until it looks for garbage."""
 
 
 def few_ledgers(seed: int) -> bool:

@@ -15,7 +15,7 @@ NODE = "/mine"
 
 
 class Holder:
-    """A process with a session and an ephemeral node, and what it was told of its session when."""
+    """A process with a session and an ephemeral node; `told` has the session's events, each with its time."""
 
     def __init__(self, world: World) -> None:
         self.world, self.told = world, list[tuple[float, SessionEvent]]()

@@ -95,7 +95,7 @@ class OwnerHit(ClusterScenario):
 
 
 class NotingClient(ClusterClient):
-    """Writes down whom it is sent to, and when."""
+    """Writes down the broker that each look-up names, and when."""
 
     def __init__(self, named: list[tuple[float, str]], *rest: Any) -> None:
         super().__init__(*rest)
@@ -199,7 +199,7 @@ class Epochs(ClusterScenario):
         return answer.producer_success
 
     async def _open(self, mode: pb.ProducerAccessMode) -> tuple[Connection, int]:
-        """Again where nobody serves the topic yet; the number of the request that was answered."""
+        """Tries again while no broker serves the topic; returns the connection and the id of the answered request."""
         for _ in range(TRIES_MAX):
             try:
                 connection = await self._way()

@@ -1,7 +1,7 @@
 """Delayed messages whose index is stored, in simulation: none is early, none is lost, none comes after its acknowledgement.
 
-Buckets are small here, so that a few hundred messages have several of them. What was read from the log after the restart is
-counted: that is what the stored index is for.
+Buckets are small here, so that a few hundred messages have several of them. Entries read from the log after the restart are
+counted: the stored index is to save these reads.
 """
 
 import asyncio

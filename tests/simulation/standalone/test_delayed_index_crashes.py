@@ -1,8 +1,8 @@
 """A broker that is killed between any two steps of storing delayed messages, in simulation.
 
 The steps are those that outlive it: a bucket's ledger is made, written, closed and deleted, and the cursor's properties change.
-The broker is killed right before each of them or right after it, once in each run. Nothing may be early, lost, or come after
-its acknowledgement was answered; and when all is done no ledger is left behind, but for one that nobody had named yet.
+The broker is killed right before each of them or right after it, once in each run. No message may be early, lost, or come after
+its acknowledgement was answered; and when all is done no ledger is left behind, but for one that no property named yet.
 """
 
 import asyncio

@@ -18,7 +18,7 @@ STEP_SECONDS = 0.01
 
 
 async def subscribed(client: Session, kind: SubscriptionType) -> None:
-    """With somebody who takes one message and acknowledges none."""
+    """Subscribes a consumer that takes one message and acknowledges none."""
     await client.subscribe(kind=kind, permits=1)
 
 

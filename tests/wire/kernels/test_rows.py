@@ -63,7 +63,7 @@ def written_by_products() -> tuple[dict[str, list[str]], dict[str, set[str]]]:
 
 
 def test_every_column_is_a_field_that_its_class_assigns() -> None:
-    """A column that nobody assigns is 0 in C: a kernel would go by it and never find out."""
+    """A column that no class assigns is 0 in C: a kernel would use the 0 without an error."""
     bases, fields = written_by_products()
     columns = columns_in_python("rows") | columns_in_python("delivery_rows")
     families: dict[str, set[str]] = {}

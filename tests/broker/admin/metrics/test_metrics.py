@@ -19,7 +19,7 @@ LINE = re.compile(r'([a-zA-Z_:][\w:]*)(?:\{((?:\w+="(?:[^"\\]|\\.)*",?)*)\})? (\
 
 
 class FakeManagedLedgers:
-    """With one that has stored something, by its name."""
+    """Managed ledgers, one of which has stored something: the named one."""
 
     def __init__(self, name: str) -> None:
         self.count, self.cached_bytes, self.cache_evictions = 1, 77, 3

@@ -1,4 +1,4 @@
-"""Whatever may change something has one line in the audit log, done or refused; generated from the routes that there are."""
+"""Each request that may change something has one line in the audit log, done or refused; generated from the routes."""
 
 import logging
 import re

@@ -1,4 +1,4 @@
-"""Whatever the body of an admin request holds costs time linear in its bytes.
+"""The body of each admin request costs time linear in its bytes.
 
 The rows come from the declared routes: each list, object and text that the body of a route may have, once with n elements and
 once with 8 n; a route whose handler reads its body by itself gets a list and an object. So a new route has its rows.

@@ -134,7 +134,7 @@ def test_seek_to_nothing_or_of_nobody_is_a_metadata_error() -> None:
     ids=["seek", "last message id"],
 )
 def test_a_request_that_is_cut_off_with_its_reads_is_answered_too(command: BaseCommand) -> None:
-    """A log that is closed cancels its reads, and with them whoever waits for one."""
+    """A log that is closed cancels its reads, and with them the requests that wait for one."""
 
     async def scenario() -> None:
         async with a_peer() as peer:

@@ -119,7 +119,7 @@ def test_a_waiting_producer_that_is_fenced_out_gets_an_error_for_its_request() -
 
 
 def test_a_message_that_was_refused_is_not_told_after_the_end_of_its_producer() -> None:
-    """The client sends it again with the others that were not answered; an error for no producer is nobody's."""
+    """The client sends the message again with the other unanswered ones; it could give the error to no producer."""
 
     async def scenario() -> None:
         async with a_peer() as peer:

@@ -74,7 +74,7 @@ class Restarted(Wait):
         self.handle(IndexFound(found, acknowledged, self.wall_ms))
 
     def load(self) -> None:
-        """All that is left of it."""
+        """Loads the rest of the index."""
         if not self.is_loading:
             return
         while self._unread:
@@ -133,7 +133,7 @@ def test_schedules_with_restarts_lose_nothing_repeat_nothing_and_are_never_early
 
 
 def stored_and_restarted(make: object, count: int, *, soon: int = 0) -> tuple[Restarted, list[Position]]:
-    """The first so many are due soon; all are stored, and nobody is there yet."""
+    """Stores `count` messages, the first `soon` of them due soon, and restarts; no consumer has come back yet."""
     wait = Restarted(make)
     wait.join(1)
     positions = [wait.publish(START_MS + (SOON_MS if number < soon else FAR_MS)) for number in range(count)]

@@ -95,7 +95,7 @@ class Wait:
                     self.deliveries.append((position, self.wall_ms))
 
     def answer_reads(self, entries_max: int = 7) -> None:
-        """Until nothing is asked any more."""
+        """Answers reads until the dispatcher asks for none."""
         while self.read is not None:
             read, self.read = self.read, None
             self.reads += 1

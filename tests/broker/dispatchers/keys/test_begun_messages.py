@@ -1,4 +1,4 @@
-"""Messages in chunks that somebody has begun: who gets the rest, which slots stay with whom, and what is forgotten."""
+"""Messages in chunks, begun by a consumer: which consumer gets the rest and keeps which slots, and what is forgotten."""
 
 from pyroaring import BitMap
 

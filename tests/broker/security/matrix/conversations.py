@@ -31,7 +31,7 @@ class World:
     subscription: str
     txn_id: TxnId
     credentials: bytes
-    """A token of whoever asks."""
+    """The caller's token."""
 
 
 Said = Sequence[BaseCommand]

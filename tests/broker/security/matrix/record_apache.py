@@ -2,8 +2,8 @@
 
     python -m tests.broker.security.matrix.record_apache http://127.0.0.1:8080 BASE64_SECRET > apache-4.0.8.txt
 
-The broker takes tokens signed with the secret; superUserRoles=admin, proxyRoles=proxy. What a request changes is put right
-again before the next one. It changes the broker that it asks: use one that is thrown away.
+The broker takes tokens signed with the secret; superUserRoles=admin, proxyRoles=proxy. Each change is undone before the next
+request. The program still changes the broker that it asks: use one that is thrown away.
 
 A line is `METHOD path letters`, a letter for each of `roles.ROLES`: `A` it may (whatever the answer then was), `1` 401,
 `3` 403, `-` not asked.

@@ -77,7 +77,7 @@ PATH_VALUES: Mapping[str, str] = {
     "resourcegroup": "rg",
     "version": "0",
 }
-"""Whatever else stands in a path is its own name."""
+"""Values of path parameters; any other parameter has its own name for its value."""
 
 
 def filled(path: str) -> str:

@@ -1,4 +1,4 @@
-"""A topic is loaded once at a time, whoever asks and whatever happens meanwhile."""
+"""A topic is loaded once at a time, however many callers ask, also while it fails, closes or is removed."""
 
 import asyncio
 from collections.abc import Awaitable

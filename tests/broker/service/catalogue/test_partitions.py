@@ -1,4 +1,4 @@
-"""A topic with very many partitions is made in slices, and nobody uses it before it is whole."""
+"""A topic with very many partitions is made in slices, and no client uses it before it is whole."""
 
 import asyncio
 

@@ -1,4 +1,4 @@
-"""Topics that nobody uses are deleted in time and no sooner; consumed ledgers are let go of."""
+"""Unused topics are deleted in time and no sooner; consumed ledgers are trimmed."""
 
 import asyncio
 import logging

@@ -1,4 +1,4 @@
-"""Retention keeps a topic that nobody uses, whichever level says so (PersistentTopic.checkGC, shouldTopicBeRetained)."""
+"""Retention of any level keeps an unused topic (PersistentTopic.checkGC, shouldTopicBeRetained)."""
 
 import asyncio
 from typing import Any

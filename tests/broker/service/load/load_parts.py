@@ -20,7 +20,7 @@ DEFAULTS = LoadSettings()
 
 
 class FixedUsage:
-    """Whatever a test says."""
+    """Machine use that a test sets."""
 
     def __init__(self, cpu: float = 0.1) -> None:
         self.cpu = cpu

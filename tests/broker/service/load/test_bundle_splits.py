@@ -41,7 +41,7 @@ def test_two_who_split_the_largest_at_a_time_both_do() -> None:
 
 
 class CutByOthers(SoleOwner):
-    """`Owners` of a namespace that somebody else cuts each time before this one can."""
+    """`Owners` of a namespace whose bundle another broker cuts first, the first `times` times."""
 
     def __init__(self, cut: Bundles, times: int, failure: Callable[[Bundle], Exception] | None) -> None:
         self.now, self.times, self.failure = cut, times, failure

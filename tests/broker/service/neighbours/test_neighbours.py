@@ -37,7 +37,7 @@ def neighbours(plugin: str = "", parameters: str = "", *, insecure: bool = False
 
 
 class Other:
-    """A web server that gives these answers, one for each connection. What it was asked is in `heard`."""
+    """A web server that gives these answers, one for each connection. `heard` has the requests."""
 
     def __init__(self, *answers: bytes) -> None:
         self._answers, self.heard, self.port = list(answers), list[str](), 0

@@ -1,4 +1,4 @@
-"""A bundle is cut in two: its topics stay open and owned at every moment, and nobody else gets them meanwhile."""
+"""A bundle is cut in two: its topics stay open and owned at every moment, and no other broker gets them meanwhile."""
 
 import asyncio
 from collections.abc import Sequence

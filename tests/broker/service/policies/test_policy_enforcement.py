@@ -1,4 +1,4 @@
-"""Policies of namespaces and topics reach the topics that are loaded, whoever changed them; so does what is made by itself."""
+"""Policies of namespaces and topics reach loaded topics, whichever broker changed them, and decide which topics are created."""
 
 import asyncio
 import json

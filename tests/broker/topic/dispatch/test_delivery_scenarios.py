@@ -148,7 +148,7 @@ def test_f15_of_failover_consumers_that_were_all_killed_and_come_back_one_is_act
 
 
 def test_f16_a_rewind_while_a_read_is_under_way_keeps_the_order_of_each_key() -> None:
-    """P#7553, P#10762, P#23802, P#8292, with somebody slow, who joins and leaves."""
+    """P#7553, P#10762, P#23802, P#8292, with a slow consumer that joins and leaves."""
 
     async def scenario() -> None:
         world = TopicWorld(SlowLedger(random.Random(4)))

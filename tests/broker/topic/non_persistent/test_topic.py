@@ -48,7 +48,7 @@ def send_run(payloads: Sequence[bytes]) -> SendRun:
 
 
 class World:
-    """One topic, and whoever talks to it."""
+    """One topic and its clients."""
 
     def __init__(self, settings: TopicSettings | None = None) -> None:
         self.settings = settings or TopicSettings()

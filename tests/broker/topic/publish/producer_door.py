@@ -1,4 +1,4 @@
-"""Door: the admission machine with somebody to store its epochs and to ask whoever is in the way."""
+"""Door: the admission machine with a driver that stores its epochs and asks the producers in the way."""
 
 from collections.abc import Sequence
 from dataclasses import replace

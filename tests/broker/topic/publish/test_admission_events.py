@@ -1,4 +1,4 @@
-"""Whatever producers do: one exclusive at most, epochs only grow, everybody is answered."""
+"""Admission under any order of events: at most one exclusive producer, epochs only grow, every producer is answered."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st

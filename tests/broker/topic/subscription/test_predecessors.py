@@ -1,4 +1,4 @@
-"""Before somebody is refused for the sake of another, that one is asked whether it is there, and leaves when it is not."""
+"""Before a newcomer is refused for a predecessor, the predecessor is asked whether it is there, and leaves when it is not."""
 
 import asyncio
 from collections.abc import Callable

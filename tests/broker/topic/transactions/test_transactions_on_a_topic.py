@@ -357,7 +357,7 @@ def test_a_topic_takes_its_snapshots_with_it(settings: TopicSettings) -> None:
 
 
 def test_without_its_snapshots_the_whole_topic_is_read() -> None:
-    """A segment that is gone, a record that nobody can read: what was aborted stays so."""
+    """A segment is gone, a record is unreadable: aborted transactions stay aborted."""
 
     async def scenario() -> None:
         world = TransactionWorld(replace(SEGMENTED, transaction_buffer_snapshot_max_transaction_count=1))

@@ -1,4 +1,4 @@
-"""A message is gone within a second after its time to live, and nobody looks at topics that have none."""
+"""A message is gone within a second after its time to live; a topic without time to live is never looked at."""
 
 import asyncio
 from itertools import pairwise

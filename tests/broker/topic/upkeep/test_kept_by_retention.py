@@ -1,4 +1,4 @@
-"""Whatever takes a backlog away, retention keeps the messages; without retention the same way lets them go."""
+"""Retention keeps the messages of a backlog, however the backlog is taken away; without retention they go."""
 
 import asyncio
 from collections.abc import Awaitable, Callable

@@ -59,7 +59,7 @@ class FaultCluster:
         return next((each for each in self.zookeepers.values() if each.is_leader()), None)
 
     def ended(self) -> list[str]:
-        """Members that nobody ended, and that do not run."""
+        """Members that do not run."""
         return [name for name, member in self.members.items() if member.has_ended()]
 
 

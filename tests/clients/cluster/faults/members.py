@@ -52,7 +52,7 @@ class Member(StartedProcess):
         return self
 
     def again(self) -> None:
-        """Until it stays; DidNotStart of the last attempt when that takes too long."""
+        """Starts the member again until it stays; DidNotStart of the last attempt when that takes too long."""
         deadline = time.monotonic() + AGAIN_SECONDS_MAX
         while True:
             self.attempts += 1

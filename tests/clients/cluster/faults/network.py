@@ -1,8 +1,7 @@
 """A network of this machine's own for the members of a cluster: each in a namespace, all packets through one router.
 
-Owns namespaces, addresses and what the router drops. Two members are parted by rules of the router that drop what goes
-from one to the other: nobody is told, as with a cable that is pulled. Needs root; whoever starts the processes sees that they
-end first.
+Owns namespaces, addresses and the router's rules. Two members are parted by rules that drop the packets between them:
+neither is told, as with a pulled cable. Needs root; the caller that starts the processes sees that they end first.
 """
 
 import functools

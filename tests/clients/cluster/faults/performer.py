@@ -82,7 +82,7 @@ class Performer:
         self._over.wait(fault.lasts_ms / 1000)
 
     def _repeat(self, fault: Fault, every: float, step: Callable[[int], None]) -> None:
-        """Until the fault is over; once at least."""
+        """Repeats `step` until the fault is over; once at least."""
         end, turn = monotonic() + fault.lasts_ms / 1000, 0
         while turn == 0 or (monotonic() < end and not self._over.is_set()):
             step(turn)
@@ -122,7 +122,7 @@ class Performer:
         self._tell(f"{self._cluster.network.reset(name)} connections of {name} reset")
 
     def _slow_disk(self, fault: Fault) -> None:
-        """Frozen most of the time: whoever writes or flushes waits."""
+        """Freezes the disk most of the time: writes and flushes wait."""
         disk = str(self._cluster.disks[fault.targets[0]].path)
 
         def freeze(_turn: int) -> None:

@@ -14,8 +14,8 @@ REDIRECTS_MAX = 3
 
 
 def asked(cluster: FaultCluster, turn: int, what: str) -> str:
-    """PUT below the namespace, at one broker after the other; redirects are followed as `pulsar-admin` does. What came of it,
-    for people: the broker may be killed, parted or asleep."""
+    """PUT below the namespace, at one broker after the other; redirects are followed as `pulsar-admin` does. Returns the
+    outcome as text for people: the broker may be killed, parted or asleep."""
     broker = cluster.brokers[turn % len(cluster.brokers)]
     url = f"http://{broker.address}:8080{NAMESPACE}/{what}"
     for _ in range(REDIRECTS_MAX):

@@ -45,8 +45,8 @@ LASTS_MS = {
     Kind.UNLOAD: (1000, 5000),
     Kind.SPLIT: (500, 2000),
 }
-"""Shortest and longest, of so long faults there are some on both sides of a session's time-out (4 s). Of a rolling restart: the
-pause before each next member."""
+"""Shortest and longest duration; some faults are shorter than a session's time-out (4 s), some longer. For a rolling restart:
+the pause before each next member."""
 
 
 @dataclass(frozen=True, slots=True)

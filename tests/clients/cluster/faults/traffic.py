@@ -183,7 +183,7 @@ class Traffic:
         return self
 
     def __exit__(self, *_: object) -> None:
-        """Whatever hangs is left to end with the process."""
+        """Ends the clients; one that hangs is left to end with the process."""
         for publisher in self._publishers:
             publisher.end()
         for consumer in self._consumers:

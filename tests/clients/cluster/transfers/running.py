@@ -1,6 +1,6 @@
 """Transfers in transactions by Apache's Java client, in a cluster whose brokers and bookies are killed meanwhile.
 
-Owns the processes, and which is hit when. What must hold is checked by `Transfers.java` (the books), and here: at the end the
+Owns the processes, and which is hit when. `Transfers.java` checks the books; this module checks that at the end the
 subscriptions have nothing left and no topic has an open transaction. Moments are counted in transactions, not in seconds.
 """
 

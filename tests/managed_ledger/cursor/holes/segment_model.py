@@ -163,7 +163,7 @@ class Model:
                     each.evict(start)
 
     def starts(self, found: pages.HolePages) -> list[Position]:
-        """Those that the cache may ever have heard of."""
+        """Starts of all segments seen so far: the cache may know them."""
         self.heard |= dict.fromkeys(found._segments)
         return list(self.heard)
 

@@ -1,7 +1,7 @@
 """Cursors with segments through their drivers, many calls at once, beside naive sets; crashes and failed writes at any time.
 
-Two cursors share a hole cache of a few hundred bytes, so that each load lets go of what the other one needs. What is under way
-when the next step comes goes on: loads, saves, roll-overs, resets.
+Two cursors share a hole cache of a few hundred bytes, so that each load evicts what the other one needs. Loads, saves,
+roll-overs and resets under way go on when the next step comes.
 """
 
 import asyncio

@@ -58,7 +58,7 @@ def in_one_ledger(scenario: Callable[[DurableCursor, Any, list[Any]], Any], **se
 
 
 def test_what_was_read_before_a_roll_over_is_not_taken_for_what_the_new_ledger_has(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The segment has the same entry id in both ledgers. What was acknowledged in between was forgotten, and saved so."""
+    """The segment has the same entry id in both ledgers. Acknowledgements in between were forgotten, and saved so."""
 
     async def scenario(cursor: DurableCursor, _: Any, positions: list[Any]) -> None:
         await rolled_over(cursor, positions[50])

@@ -111,7 +111,7 @@ def test_what_another_broker_serves_is_asked_there(method: str, path: str, there
 
 
 def test_the_owner_is_not_told_of_a_destination_that_is_noted_here() -> None:
-    """An Apache owner that is not the leader sends whoever tells it to the leader, which would send him back."""
+    """An Apache owner that is not the leader redirects the request to the leader, which would redirect it back."""
 
     async def scenario(world: AdminWorld) -> None:
         world.service.lookup.owners = owners = AnotherOwner(OTHER)

@@ -1,4 +1,4 @@
-"""Routes of topic policies, as an Apache Pulsar 4.0.8 answers them. What they do to topics is proven elsewhere."""
+"""Routes of topic policies, as an Apache Pulsar 4.0.8 answers them. Other tests prove the effects of policies on topics."""
 
 from typing import Any
 

@@ -210,7 +210,7 @@ def test_an_owner_that_does_not_give_up_keeps_a_client_waiting_for_seconds_only(
     play(scenario)
 
 
-# What is said while it is undecided
+# Answers while the owner is undecided
 
 
 def test_a_lookup_that_cannot_be_answered_costs_nobody_a_connection() -> None:
