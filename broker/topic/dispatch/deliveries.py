@@ -58,10 +58,8 @@ class Deliveries:
 
     def _send(self) -> None:
         self._is_due = False
-        given = dict(self.by_link)
-        self.by_link.clear()
-        for link, parts in given.items():
-            self._turn.call(partial(_send_to, link, parts))
+        for link in tuple(self.by_link):
+            self.send_first(link)
 
 
 def _send_to(link: Link, parts: Sequence[Given]) -> None:
