@@ -184,7 +184,7 @@ def test_a_planted_leak_is_found_by_each_seed_that_publishes_enough_on_one_serve
     assert run_seed(seeds[0], None).failure is None, "nothing else finds it"
     with watched():
         failures = {seed: run_seed(seed, None).failure or "" for seed in seeds}
-    assert not {seed: failure for seed, failure in failures.items() if "._remembered" not in failure}
+    assert not {seed: failure for seed, failure in failures.items() if "PersistentTopic._remembered" not in failure}
 
 
 def _keeps_its_topic(plan: Plan) -> bool:
