@@ -12,18 +12,6 @@ from ports.log_limits import LINES_MAX, PERIOD_SECONDS, LineLimits
 from ports.logs import VALUE_CHARACTERS_MAX, BadLogSetting, LimitedHandler, configure_logs, line, send_to_file
 
 
-@pytest.fixture(autouse=True)
-def _restore_root() -> object:
-    root = logging.getLogger()
-    handlers, level = list(root.handlers), root.level
-    yield
-    for handler in list(root.handlers):
-        root.removeHandler(handler)
-    for handler in handlers:
-        root.addHandler(handler)
-    root.setLevel(level)
-
-
 def test_a_line_quotes_what_needs_it() -> None:
     assert line("journal rolled", file="a.journal", why='say "no"\n', empty="") == (
         'what="journal rolled" file=a.journal why="say \\"no\\"\\n" empty=""'
