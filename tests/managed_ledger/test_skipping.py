@@ -65,7 +65,14 @@ def test_a_segment_with_one_entry_that_may_come_back_is_not_skipped() -> None:
     assert skipping.cursor_entries == 2
 
 
-def test_what_cursors_skip_is_counted_for_their_log_and_for_the_process() -> None:
+def test_each_garbled_entry_of_a_cursor_ledger_is_counted() -> None:
+    skipping = auto()
+    assert skipping.skips_cursor_entry(CURSOR, 1, 5, BrokenMetadata("garbage"))
+    assert skipping.skips_cursor_entry(CURSOR, 1, 4, BrokenMetadata("garbage"))
+    assert (skipping.of(LOG).cursor_entries, skipping.cursor_entries) == (2, 2)
+
+
+def test_data_that_cursors_skip_is_counted_for_their_log_and_for_the_process() -> None:
     skipping = forced()
     skipping.skips_ledger(LOG, 1, NoSuchLedger(""))
     skipping.skips_cursor_ledger(CURSOR, 2, NoSuchLedger(""))

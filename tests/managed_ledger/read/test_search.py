@@ -24,6 +24,7 @@ class Log:
         self.trims_after_reads = -1
 
     async def read(self, position: Position, entries_max: int, bytes_max: int) -> EntryRun | None:
+        assert (entries_max, bytes_max) == (1, 1), "single entries are read"
         if self.reads == self.trims_after_reads:
             self.sequence.remove([next(iter(self.sequence)).ledger_id])
         self.reads += 1

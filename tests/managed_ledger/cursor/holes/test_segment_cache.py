@@ -99,3 +99,10 @@ def test_after_shrinking_the_stored_segments_are_within_the_bound(uses: list[tup
     kept = {number: weight for number, weight in weights.items() if number not in owner.evicted}
     assert cache.size_bytes == sum(kept.values())
     assert sum(weight for number, weight in kept.items() if at(number) not in owner.unstored) <= bytes_max
+
+
+def test_segments_without_holes_any_more_leave_the_cache_and_unknown_ones_are_ignored() -> None:
+    owner = Owner()
+    cache = filled(owner, 100, [10, 20])
+    cache.drop(owner, [at(1), at(9)])
+    assert (cache.size_bytes, len(cache)) == (10, 1)

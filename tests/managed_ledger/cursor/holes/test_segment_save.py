@@ -3,7 +3,7 @@
 from managed_ledger.cursor.holes.segment_format_v1 import EntryKind
 from managed_ledger.cursor.holes.segment_rows import ROW, MarkerRows
 from managed_ledger.cursor.holes.segment_save import NO_ENTRY, SavePlan, Segment, Write
-from managed_ledger.cursor.state import CursorState
+from managed_ledger.cursor.state import CursorState, StoredSegment
 from wire.position import Position
 
 START = Position(1, 0)
@@ -15,6 +15,11 @@ def saved(segment: Segment, *writes: Write, entry_ids: list[int]) -> list[tuple[
     kept.put(segment.row())
     rows = SavePlan(CursorState(START), writes, kept).rows(entry_ids)
     return [(row[2], row[3]) for row in ROW.iter_unpack(rows.packed)]
+
+
+def test_a_new_segment_is_stored_nowhere_and_has_nothing() -> None:
+    assert Segment(START).row() == StoredSegment(START, NO_ENTRY, NO_ENTRY, 0, 0, 0)
+    assert Segment(START).is_resident
 
 
 def stored_at(entry_id: int, addition_id: int = NO_ENTRY) -> Segment:
