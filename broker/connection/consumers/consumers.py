@@ -25,7 +25,7 @@ from ...errors import BrokerError, ServerError
 from ...security.authorization.needs import topic_need
 from ...service.broker_service import BrokerService
 from ...service.topic_name import TopicName
-from ...topic.contract import Acknowledgement, Consumer, SubscriptionType
+from ...topic.contract import Acknowledgement, Consumer
 from .. import replies
 from ..access.revocation import Attached
 from ..errors import ProtocolViolation, to_broker_error
@@ -33,6 +33,7 @@ from ..link import Link, Routes
 from ..requests.schemas import SchemasOfTopics, check_consumer_schema
 from ..settings import ConnectionSettings
 from .consumer_handle import ConsumerHandle
+from .redelivery import redelivered
 from .subscribe_requests import subscribe_request
 
 log = logging.getLogger(__name__)
@@ -244,7 +245,7 @@ class Consumers:
         asked = command.redeliver_unacknowledged_messages
         handle = self.attached(asked.consumer_id)
         if handle is not None and handle.consumer is not None:
-            self._link.in_slices(_redelivered(handle.consumer, asked))
+            self._link.in_slices(redelivered(handle.consumer, asked, IDS_PER_SLICE))
 
     def writable(self) -> None:
         """The peer reads again."""
@@ -320,17 +321,6 @@ def _acknowledged_run(handle: ConsumerHandle, run: AckRun, at_once: int) -> Iter
             yield
         end = at + at_once
         handle.consumer.acknowledge_run(AckRun(run.consumer_id, run.ledger_ids[at:end], run.entry_ids[at:end], run.end))
-
-
-def _redelivered(consumer: Consumer, asked: api.CommandRedeliverUnacknowledgedMessages) -> Iterator[None]:
-    """Ids to redeliver. A consumer that receives alone goes back to all unacknowledged entries once, for any ids."""
-    epoch = asked.consumer_epoch if asked.HasField("consumer_epoch") else None
-    is_shared = consumer.type in (SubscriptionType.SHARED, SubscriptionType.KEY_SHARED)
-    count = len(asked.message_ids) if is_shared else min(len(asked.message_ids), IDS_PER_SLICE)
-    for at in range(0, max(1, count), IDS_PER_SLICE):
-        if at:
-            yield
-        consumer.redeliver([replies.position_of(each) for each in asked.message_ids[at : at + IDS_PER_SLICE]], epoch)
 
 
 def _parts(ack: api.CommandAck) -> Iterator[Acknowledgement | None]:
