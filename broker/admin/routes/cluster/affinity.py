@@ -42,7 +42,7 @@ class AffinityRoutes:
         def group(*, writes: bool) -> Access:
             return Access(Kind.NAMESPACE_POLICY, "ANTI_AFFINITY", writes)
 
-        one, of_group = _DOMAINS + "/{domain}", "/admin/v2/namespaces/{cluster}/antiAffinity/{group}"
+        one, of_group = _DOMAINS + "/{domain}", "/namespaces/{cluster}/antiAffinity/{group}"
         tenant = (Query("property"), Query("tenant", description="Another name of `property`."))
         return [
             Endpoint("GET", _DOMAINS, self.domains, cluster("GET_FAILURE_DOMAIN"), answer=dict[str, Brokers]),
@@ -52,7 +52,9 @@ class AffinityRoutes:
             Endpoint("GET", _GROUP, self.group, group(writes=False), answer=Text.LABELLED_JSON),
             Endpoint("POST", _GROUP, self.set_group, group(writes=True), body=Text.TEXT),
             Endpoint("DELETE", _GROUP, self.delete_group, group(writes=True)),
-            Endpoint("GET", of_group, self.namespaces, SUPER_USER, tenant, answer=list[str]),
+            Endpoint("GET", "/admin/v2" + of_group, self.namespaces, SUPER_USER, tenant, answer=list[str]),
+            # Apache's Java client and pulsar-admin ask at the first version's path (NamespacesImpl.getAntiAffinityNamespaces)
+            Endpoint("GET", "/admin" + of_group, self.namespaces, SUPER_USER, tenant, answer=list[str]),
         ]
 
     # ---- Failure domains
@@ -126,7 +128,7 @@ class AffinityRoutes:
         query, group = request.state.query, request.path_params["group"]
         tenant = query["property"] or query["tenant"]
         if not tenant:
-            raise BadRequest("property: the tenant whose namespaces are asked for")
+            raise BadRequest("Tenant should not be null")
         names = [NamespaceName(tenant, name) for name in await self._store.children(f"/admin/policies/{tenant}")]
         return json_answer([str(name) for name in names if (await self._group(name)).lower() == group.lower()])
 

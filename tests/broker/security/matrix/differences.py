@@ -90,6 +90,7 @@ NOT_APACHES = frozenset(
         "GET /admin/v2/brokers/processes",
         "GET /admin/v2/non-persistent/{tenant}/{namespace}/{topic}/subscription/{subscription}/holes",
         "GET /admin/v2/persistent/{tenant}/{namespace}/{topic}/subscription/{subscription}/holes",
+        "GET /admin/namespaces/{cluster}/antiAffinity/{group}",  # of the first version, which were not recorded
         "GET /docs",
         "GET /openapi.json",
         "GET /metrics",
@@ -98,4 +99,4 @@ NOT_APACHES = frozenset(
         "GET /admin/v2/metadata/migration/status",
     }
 )
-"""Routes that an Apache 4.0.8 does not have, or not under its authorization."""
+"""Routes that an Apache 4.0.8 does not have, or not under its authorization, or that were not recorded there."""

@@ -113,9 +113,11 @@ def test_a_namespaces_group_is_set_and_deleted_beside_how_it_is_cut() -> None:
         assert (await world.get(GROUP)).status == 204
         await put(world, GROUP, "Group")
         assert (await world.get(GROUP)).body == b"Group"
-        group = "/admin/v2/namespaces/standalone/antiAffinity/group"
-        assert (await world.get(group + "?property=public")).json == ["public/default"]
-        assert (await world.get(group)).status == 400
+        for group in ("/admin/v2/namespaces/standalone/antiAffinity/group", "/admin/namespaces/standalone/antiAffinity/group"):
+            assert (await world.get(group + "?property=public")).json == ["public/default"]
+            assert (await world.get(group + "?tenant=public")).json == ["public/default"]
+            assert (await world.get(group + "?property=none")).json == []
+            assert (await world.call("GET", group)).refused == (400, "Tenant should not be null")
         stored = await world.store.get("/admin/local-policies/public/default")
         assert stored is not None
         assert b"boundaries" in stored.value
