@@ -18,11 +18,12 @@ REDUCTION = 0.9
 
 
 def backlog_bytes(ledgers: Sequence[LedgerFacts], mark_delete: Position) -> int:
-    """Backlog of a reader with this mark-delete, in bytes; holes are not subtracted."""
-    total = 0
-    for ledger, first in entries_after(ledgers, mark_delete):
-        total += ledger.size_bytes * (ledger.entries - first) // ledger.entries
-    return total
+    """Backlog of a reader with this mark-delete, in bytes; holes are not subtracted.
+
+    The mean is a whole number, and is subtracted for each consumed entry (ManagedLedgerImpl.consumedLedgerSize).
+    """
+    left = entries_after(ledgers, mark_delete)
+    return sum(ledger.size_bytes - first * (ledger.size_bytes // ledger.entries) for ledger, first in left)
 
 
 def is_size_exceeded(quota: BacklogQuota, backlog: int) -> bool:

@@ -63,6 +63,12 @@ def test_skipping_counts_what_is_not_acknowledged(
     assert backlog_bytes(ledgers, Position(*mark)) == 10 * sum((n, e) > mark for n, s in enumerate(sizes) for e in range(s))
 
 
+def test_a_backlogs_size_subtracts_a_whole_mean_for_each_consumed_entry() -> None:
+    """AdminApi2Test.testBacklogNoDelayedForPartitionedTopic expects the size to the byte."""
+    ledgers = log((10, 608, 0))
+    assert [backlog_bytes(ledgers, Position(0, entry)) for entry in (-1, 0, 5, 8, 9)] == [608, 548, 248, 68, 0]
+
+
 def test_a_ledger_ages_from_its_close_and_the_open_one_not_at_all() -> None:
     ledgers = log((3, 30, 100), (3, 30, 200), (3, 30, 0))
     assert closed_before(ledgers, EARLIEST, 100) is None
