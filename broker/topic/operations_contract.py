@@ -62,6 +62,9 @@ class TopicOperations(Protocol):
 
     def has_subscription(self, subscription: str) -> bool: ...
     def subscription_names(self) -> list[str]: ...
+    def durable_subscription_names(self) -> list[str]:
+        """Names of those with a backlog of their own: not compaction's."""
+
     def backlog_entries(self, subscription: str) -> int: ...
     async def skip(self, subscription: str, entries: int) -> int:
         """Acknowledges the oldest entries of the backlog; returns their number."""

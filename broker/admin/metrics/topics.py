@@ -4,11 +4,11 @@ Names, and what they mean, are those of Apache's broker (TopicStats.printTopicSt
 absent features are left out. Buckets of latencies and sizes are not cumulative, as Apache's are not.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from operator import add
 
 from managed_ledger.meters import LedgerMeters
-from ports.loop.slices import in_slices
+from ports.loop.slices import in_slices, taken_apart
 
 from ...metrics_settings import MetricsSettings
 from ...service.topic_name import TopicName
@@ -215,12 +215,14 @@ class Tables:
         delayed = [each.delayed_index for each in stats.subscriptions.values() if each.delayed_index]
         if delayed:
             self._add_delayed(label, delayed, totals)
-        async for name, subscription in in_slices(stats.subscriptions.items()):
+        subscriptions, publishers = taken_apart(stats.subscriptions.items()), taken_apart(stats.publishers)
+        del stats  # those of a slice leave memory in its turn
+        async for name, subscription in in_slices(subscriptions):
             self._add_subscription(f'{label},subscription="{escaped(name)}"', subscription, totals)
         if self._with_topics and self._settings.expose_producer_level_metrics_in_prometheus:
-            await self._add_producers(label, stats.publishers)
+            await self._add_producers(label, publishers)
 
-    async def _add_producers(self, label: str, publishers: Sequence[PublisherStats]) -> None:
+    async def _add_producers(self, label: str, publishers: Iterable[PublisherStats]) -> None:
         async for publisher in in_slices(publishers):
             who = f'{label},producer_name="{escaped(publisher.producer_name)}",producer_id="{publisher.producer_id}"}} '
             self.producers.add(who, producer_row(publisher))

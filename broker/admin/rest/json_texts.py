@@ -1,7 +1,13 @@
-"""JSON of large values in many small texts, which together equal an encoder's text of the whole. Pure."""
+"""JSON of large values in many small texts, which together equal an encoder's text of the whole. Pure.
+
+Keeps no member whose text is made: members leave memory one by one. All at once took 100 ms for the stats of 30,000
+subscriptions, for which the caller must keep none either.
+"""
 
 from collections.abc import Callable, Iterator
 from typing import Any
+
+from ports.loop.slices import taken_apart
 
 LARGE = 500
 """Members, also those of members: a body of less is encoded within a millisecond."""
@@ -23,16 +29,15 @@ def json_texts(value: Any, encode: Callable[[Any], str]) -> Iterator[str]:
     """Pieces of the JSON text, without spaces. Small values are encoded in one piece."""
     if not is_large(value):
         yield encode(value)
-    elif isinstance(value, dict):
-        yield from _members(((encode(str(key)) + ":", each) for key, each in value.items()), "{}", encode)
-    else:
-        yield from _members((("", each) for each in value), "[]", encode)
-
-
-def _members(members: Iterator[tuple[str, Any]], brackets: str, encode: Callable[[Any], str]) -> Iterator[str]:
-    before = brackets[0]
-    for head, each in members:
+        return
+    is_object = isinstance(value, dict)
+    members = taken_apart(value.items() if is_object else enumerate(value))
+    del value
+    before, end = "{}" if is_object else "[]"
+    for key, each in members:
+        head, texts = encode(str(key)) + ":" if is_object else "", json_texts(each, encode)
+        del each  # the texts alone have it: its own members leave one by one too
         yield before + head
-        yield from json_texts(each, encode)
+        yield from texts
         before = ","
-    yield brackets[1]
+    yield end

@@ -42,13 +42,14 @@ async def internal_stats_json(
     subscriptions: Mapping[str, SubscriptionStats] | None = None,
     schema_ledgers: Sequence[tuple[int, int, int]] = (),
 ) -> dict[str, Any]:
-    """`subscriptions` say where dispatchers are, of which the log knows nothing; `schema_ledgers`: id, entries and bytes of
-    those in which the topic's schemas are."""
+    """`subscriptions` say where dispatchers are, of which the log knows nothing, and leave memory one by one if the caller has
+    none of them; `schema_ledgers`: id, entries and bytes of those in which the topic's schemas are."""
     ledgers = log.ledgers()
     current = ledgers[-1] if ledgers and ledgers[-1].is_open else None
-    told = subscriptions or {}
+    told = dict(subscriptions or {})
+    del subscriptions
     cursors = {
-        name: _cursor(cursor, ledgers, log, told.get(decode_name(name)))
+        name: _cursor(cursor, ledgers, log, told.pop(decode_name(name), None))
         async for name, cursor in in_slices(list(log.cursors.items()))
     }
     return {

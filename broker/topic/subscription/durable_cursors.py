@@ -25,6 +25,11 @@ class DurableCursors:
     def count(self) -> int:
         return len(self._cursors) + (self._compaction is not None)
 
+    @property
+    def names(self) -> list[str]:
+        """Without compaction's."""
+        return list(self._cursors)
+
     def add(self, name: str, cursor: ManagedCursor) -> None:
         if name == COMPACTION_CURSOR:
             self._compaction = cursor

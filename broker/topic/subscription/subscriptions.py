@@ -118,6 +118,10 @@ class Subscriptions(SubscriptionsRow):
     def all(self) -> list[Subscription]:
         return list(self._by_name.values())
 
+    @property
+    def names(self) -> list[str]:
+        return list(self._by_name)
+
     def _went_back(self, cursor_name: str) -> None:
         self.durable.went_back(decode_name(cursor_name))
 
@@ -170,11 +174,8 @@ class Subscriptions(SubscriptionsRow):
         published = self._published
         self._dispatch_limit.apply(self._policies.current.dispatch_rate, published, asyncio.get_running_loop().time())
         self._limits.refresh()
-        counts_batches_as_one = self._settings.dispatch_throttling_on_batch_message_enabled
-        limits = self._limits
-        self._shared = SharedDispatchLimits(
-            self._dispatch_limit, limits.dispatch, published, counts_batches_as_one, limits.unacked
-        )
+        limits, batches_as_one = self._limits, self._settings.dispatch_throttling_on_batch_message_enabled
+        self._shared = SharedDispatchLimits(self._dispatch_limit, limits.dispatch, published, batches_as_one, limits.unacked)
         do_to_each(self._by_name, self.all, lambda subscription: subscription.policies_changed(self._shared))
 
     def publish_rates_sampled(self) -> None:

@@ -54,7 +54,10 @@ class StoredTopicOperations:
         return self._topic.subscriptions.get(subscription) is not None
 
     def subscription_names(self) -> list[str]:
-        return [each.name for each in self._topic.subscriptions.all]
+        return self._topic.subscriptions.names
+
+    def durable_subscription_names(self) -> list[str]:
+        return self._topic.subscriptions.durable.names
 
     def backlog_entries(self, subscription: str) -> int:
         return self._found(subscription).cursor.backlog_entries()

@@ -116,7 +116,8 @@ def test_the_least_mark_is_found_while_a_heap_is_replaced(steps: list[tuple[str,
         slowest.left()
     for what, number, place in steps:
         name, at = f"c-{number}", Position(0, place)
-        if what == "leave" and cursors.pop(name, None):
+        if what == "leave":
+            cursors.pop(name, None)
             slowest.left()
         elif what == "move" or (what == "come" and name not in cursors):
             cursors[name] = Cursor(at)

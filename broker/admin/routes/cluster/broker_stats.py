@@ -6,7 +6,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ports.loop.slices import in_slices
+from ports.loop.slices import in_slices, taken_apart
 
 from ....service.catalogue.catalogue import Catalogue
 from ....service.load.load_driver import LoadBalancing
@@ -58,7 +58,9 @@ class BrokerStatsRoutes:
             sums = by_namespace.setdefault(str(TopicName.parse(text).namespace), {})
             stats = await topic.stats_in_slices()
             _add(sums, _of_topic(stats))
-            async for each in in_slices(stats.subscriptions.values()):
+            subscriptions = taken_apart(stats.subscriptions.values())
+            del stats
+            async for each in in_slices(subscriptions):
                 _add(sums, {"brk_msg_backlog": each.msg_backlog, "brk_no_of_consumers": len(each.consumers)})
         cluster = self._settings.cluster_name
         return json_answer(

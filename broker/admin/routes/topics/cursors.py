@@ -13,9 +13,9 @@ from starlette.responses import Response
 
 from managed_ledger.contract import LATEST
 from metadata.paths import encode_name
+from ports.loop.slices import in_slices
 from wire.position import Position
 
-from ....compaction.compacted_topic import COMPACTION_CURSOR
 from ....errors import BrokerError, ServerError
 from ....security.authorization.needs import Kind
 from ....service.catalogue.catalogue import Catalogue
@@ -125,8 +125,7 @@ class CursorRoutes:
         """Acknowledges older messages, on every subscription but compaction's own."""
 
         async def expire(topic: Topic) -> None:
-            stats = (await topic.stats_in_slices()).subscriptions
-            for name in [name for name, each in stats.items() if each.is_durable and name != COMPACTION_CURSOR]:
+            async for name in in_slices(topic.operations.durable_subscription_names()):
                 await topic.operations.expire_older_than(name, request.path_params["seconds"])
 
         await self._parts.do(request, expire)
@@ -212,11 +211,11 @@ class CursorRoutes:
         """Tells the ledgers of a topic and the places of its cursors."""
         name = topic_of(request)
         topic = await self._whole(name, "Internal stats are of partitions: ask for one of them")
-        told = (await topic.stats_in_slices()).subscriptions
         if not name.is_persistent:
-            return json_answer(unstored_stats_json(told))
+            return json_answer(unstored_stats_json(topic.operations.subscription_names()))
         compacted, schemas = await topic.upkeep.compacted_ledger(), await self._schemas.ledgers(name)
-        stats = await internal_stats_json(topic.operations.log, compacted, told, schemas)
+        told = topic.stats_in_slices()
+        stats = await internal_stats_json(topic.operations.log, compacted, (await told).subscriptions, schemas)
         if request.query_params.get("metadata") == "true":
             ids = [ledger["ledgerId"] for ledger in stats["ledgers"]]
             texts = await ledger_metadata_texts(self._catalogue.store, ids)

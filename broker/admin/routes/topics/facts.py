@@ -96,16 +96,17 @@ class TopicFactRoutes:
         """Tells how large the log of a topic and each subscription's share of it are (PersistentOfflineTopicStats)."""
         name = topic_of(request)
         topic = await self._whole(name, "Backlog is of partitions: ask for one of them")
-        log, stats = topic.operations.log, await topic.stats_in_slices()
+        log, subscriptions = topic.operations.log, dict((await topic.stats_in_slices()).subscriptions)
+        backlogs = {sub: subscriptions.pop(sub).msg_backlog async for sub in in_slices(list(subscriptions))}
         return json_answer(
             {
                 "storageSize": log.size_bytes,
                 "totalMessages": log.entry_count,
-                "messageBacklog": sum(each.msg_backlog for each in stats.subscriptions.values()),
+                "messageBacklog": sum(backlogs.values()),
                 "averageMessageSize": log.size_bytes / log.entry_count if log.entry_count else 0.0,
                 "topicName": str(name),
                 "dataLedgerDetails": [_ledger(each) for each in log.ledgers()],
-                "cursorDetails": {sub: {"cursorBacklog": each.msg_backlog} for sub, each in stats.subscriptions.items()},
+                "cursorDetails": {sub: {"cursorBacklog": backlog} for sub, backlog in backlogs.items()},
             }
         )
 
@@ -141,11 +142,10 @@ class TopicFactRoutes:
         schemas = await self._schemas.ledgers(name)
 
         async def tell(topic: Topic) -> dict[str, Any]:
-            stats = await topic.stats_in_slices()
             if not name.is_persistent:
-                return unstored_stats_json(stats.subscriptions)
-            compacted = await topic.upkeep.compacted_ledger()
-            return await internal_stats_json(topic.operations.log, compacted, stats.subscriptions, schemas)
+                return unstored_stats_json(topic.operations.subscription_names())
+            compacted, told = await topic.upkeep.compacted_ledger(), topic.stats_in_slices()
+            return await internal_stats_json(topic.operations.log, compacted, (await told).subscriptions, schemas)
 
         stats = await self._parts.ask(name, found.partitions, "internalStats", tell)
         return json_answer({"metadata": {"partitions": found.partitions, "deleted": False}, "partitions": stats})

@@ -45,7 +45,7 @@ class SubscriptionRoutes:
             return topic.operations.subscription_names()
 
         found = await self._parts.do(request, tell)
-        return json_answer(sorted({name for names in found for name in names}))
+        return json_answer(sorted(set[str]().union(*found)))
 
     async def create(self, request: Request) -> Response:
         """Makes a subscription, also on each partition. A missing topic is made if the settings allow it, as by a consumer."""

@@ -21,7 +21,8 @@ from ...rest.each_partition import EachPartition
 from ...rest.elsewhere import ask
 from ...rest.endpoints import Access, Endpoint, Query
 from ...rest.names import TOPIC, full_names, names_in, namespace_of, topic_of
-from ...stats.topic_stats import STATS_QUERY, partitioned_stats_json, told_stats
+from ...stats.partitioned_stats import partitioned_stats_json
+from ...stats.topic_stats import STATS_QUERY, told_stats
 
 _AUTHORITATIVE = Query("authoritative", bool, False)
 _FORCE = Query("force", bool, False)
@@ -172,10 +173,10 @@ class TopicRoutes:
             return await told_stats(one, query, self._lookup.advertised)
 
         route = "stats" + (f"?{request.url.query}" if request.url.query else "")
-        stats = await self._parts.ask(topic, found.partitions, route, tell)
         metadata: dict[str, Any] = {"partitions": found.partitions, "deleted": False}
         metadata |= {"properties": dict(found.properties)} if found.properties else {}
-        return json_answer(await partitioned_stats_json(metadata, stats, per_partition=query["perPartition"]))
+        with_each, parts = query["perPartition"], self._parts.ask(topic, found.partitions, route, tell)
+        return json_answer(await partitioned_stats_json(metadata, await parts, per_partition=with_each))
 
     async def _check_new(self, topic: TopicName) -> None:
         """Checks that a topic of this name may be created by hand, in Apache's words."""

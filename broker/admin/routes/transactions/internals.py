@@ -114,8 +114,8 @@ class TransactionInternalRoutes:
             if error.code is ServerError.TOPIC_NOT_FOUND:
                 return None
             raise
-        compacted, stats = await topic.upkeep.compacted_ledger(), await topic.stats_in_slices()
-        return await internal_stats_json(topic.operations.log, compacted, stats.subscriptions)
+        compacted, told = await topic.upkeep.compacted_ledger(), topic.stats_in_slices()
+        return await internal_stats_json(topic.operations.log, compacted, (await told).subscriptions)
 
 
 def _log(name: str, told: dict[str, Any]) -> dict[str, Any]:

@@ -6,7 +6,8 @@ import pytest
 
 from broker.admin.metrics.text import family
 from broker.admin.metrics.topics import Tables
-from broker.admin.stats.topic_stats import partitioned_stats_json, topic_stats_json
+from broker.admin.stats.partitioned_stats import partitioned_stats_json
+from broker.admin.stats.topic_stats import topic_stats_json
 from broker.metrics_settings import MetricsSettings
 from broker.service.topic_name import TopicName
 from broker.topic.statistics.delayed_stats import CREATE, LOAD, IndexMetric, IndexStats, OperationCounts, index_metrics, summed
