@@ -2,7 +2,7 @@
 
 A thread looks at the loop every few milliseconds. FILE gets a line of JSON for each time that the loop was busy for longer than
 SLOW_MS, with the stacks that were seen meanwhile, and for each run of the cycle collector and each request to give free memory
-back that took so long. `cpu_ms`: processor time of the loop's thread in such a turn; less than the turn means that the thread waited
+back that took so long. `cpu_ms`: processor time of the loop's thread in such a turn; the rest of it the thread waited
 for the processor, the interpreter or the disk. The watching costs some percent of the processor: figures are taken without it.
 """
 

@@ -2,8 +2,8 @@
 
 Trimming asks for it whenever a cursor leaves or passes the end of a ledger, so each of 30,000 readers that leave together would
 look at all the others. Owns a heap of marks; an entry that no longer holds is corrected when it comes to the top (Apache: the
-heap of ManagedCursorContainer). A heap with too many such entries is replaced by a new one, some entries at each call: to replace
-one of 30,000 at once took 40 ms. Bound: three times as many entries as there are cursors, and a few.
+heap of ManagedCursorContainer). A heap with too many such entries is replaced by a new one, some entries at each call: one of
+30,000 entries at once took 40 ms. Bound: three times as many entries as there are cursors, and a few.
 """
 
 from collections.abc import Mapping

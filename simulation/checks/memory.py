@@ -35,8 +35,8 @@ KNOWN = {
     "bookie.storage.span.Span": "where the entries of open ledgers are",
     "wire.position.Position": "where cursors and caches are",
     "ports.metrics.op_stats.Latencies._recorded": "at most RECORDED_MAX of each kind of operation",
-    "managed_ledger.cursor.slowest_cursor.SlowestCursor._heap": "with _old at most three times the cursors of the log, and some",
-    "managed_ledger.cursor.slowest_cursor.SlowestCursor._old": "with _heap at most three times the cursors of the log, and some",
+    "managed_ledger.cursor.slowest_cursor.SlowestCursor._heap": "with _old at most three times the cursors of the log",
+    "managed_ledger.cursor.slowest_cursor.SlowestCursor._old": "with _heap at most three times the cursors of the log",
     "managed_ledger.cache.places._Place.began": "a position: at most PLACES_MAX of them",
 }
 """Left out: how much of it there may be at the end of a seed, the bytes of a buffer say and not its number."""
