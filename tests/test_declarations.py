@@ -20,6 +20,13 @@ LATEST = Position((1 << 63) - 1, 0)
 class Full(Exception):
     """No room."""
 
+class Refused(Exception):
+    def __init__(self, code, index, text):
+        """Of the step at `index`."""
+        super().__init__(text)
+        self.code, self.index = code, index
+        self.text = text
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """One place."""
@@ -40,7 +47,12 @@ class Reader(Protocol):
 DECISIONS = (
     "def half(n): return n // 2",
     "class Place:\n    def __post_init__(self): self.entry_id = 0",
-    "class Failed(Exception):\n    def __init__(self, code):\n        super().__init__(code)",
+    "class Failed(Exception):\n    def __init__(self, code):\n        super().__init__(str(code))",
+    'class Failed(Exception):\n    def __init__(self, code):\n        super().__init__(f"{code} failed")',
+    "class Failed(Exception):\n    def __init__(self, code):\n        self.code = code + 1",
+    "class Failed(Exception):\n    def __init__(self, code):\n        other.code = code",
+    "class Failed(Exception):\n    def __init__(self, code):\n        self.code = 5",
+    "class Failed(Exception):\n    def named(self, code):\n        self.code = code",
     "if DEBUG:\n    LIMIT = 1",
     "for name in NAMES:\n    register(name)",
     "try:\n    import ssl\nexcept ImportError:\n    ssl = None",
