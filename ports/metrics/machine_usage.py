@@ -56,15 +56,20 @@ class LinuxUsage:
         seconds = max(now.at_seconds - before.at_seconds, 1e-6)
         network = self._bytes_per_second * seconds
         return MachineUse(
-            min(1.0, (now.busy_seconds - before.busy_seconds) / seconds / self._cpus),
-            min(1.0, _resident_bytes() / self._memory_bytes) if self._memory_bytes else 0.0,
-            (now.received - before.received) / network if network else 0.0,
-            (now.sent - before.sent) / network if network else 0.0,
+            _share(now.busy_seconds - before.busy_seconds, seconds * self._cpus),
+            _share(_resident_bytes(), self._memory_bytes),
+            _share(now.received - before.received, network),
+            _share(now.sent - before.sent, network),
         )
 
     def _counters(self) -> _Counters:
         received, sent = _network_bytes()
         return _Counters(time.monotonic(), _busy_seconds(), received, sent)
+
+
+def _share(used: float, whole: float) -> float:
+    """Share in use; 0 where the whole is not known. Counters go back when an interface goes, or a limit of the container."""
+    return min(1.0, max(0.0, used / whole)) if whole else 0.0
 
 
 def _cpu_limit() -> float:

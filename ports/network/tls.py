@@ -72,8 +72,8 @@ def make_context(side: Literal["client", "server"], files: TlsFiles) -> ssl.SSLC
         context.verify_mode = ssl.CERT_REQUIRED if files.demands_certificate or side == "client" else ssl.CERT_OPTIONAL
         try:
             context.load_verify_locations(files.trust.path)
-        except ssl.SSLError as error:
-            raise BadTls(f"{files.trust.setting}={files.trust.path}: no certificates in PEM form ({error.reason})") from error
+        except OSError as error:
+            raise BadTls(f"{files.trust.setting}={files.trust.path}: no certificates in PEM form ({_why(error)})") from error
     elif side == "client" and not files.trusts_everybody:
         context.load_default_certs()
     if side == "client" and files.trusts_everybody:
@@ -107,6 +107,11 @@ def _set_ciphers(context: ssl.SSLContext, ciphers: str) -> None:
         raise BadTls(f"tlsCiphers={ciphers}: none of them is known to OpenSSL") from error
 
 
+def _why(error: Exception) -> object:
+    """Reason of OpenSSL. Another error comes of a file that is replaced between two looks at it, or of a password too long."""
+    return error.reason if isinstance(error, ssl.SSLError) else error
+
+
 def _check_readable(file: TlsFile) -> None:
     try:
         Path(file.path).read_bytes()
@@ -118,13 +123,20 @@ def _load_certificate(context: ssl.SSLContext, certificate: TlsFile, key: TlsFil
     def ask() -> str:
         if password is None:
             raise BadTls(f"{key.setting}={key.path} has a password, and the setting for the file that holds it is empty")
-        return Path(password.path).read_text().strip()
+        return _password(password)
 
     try:
         context.load_cert_chain(certificate.path, key.path, ask)
-    except ssl.SSLError as error:
+    except (OSError, ValueError) as error:
         wrong = f"{certificate.setting}={certificate.path} and {key.setting}={key.path}"
-        raise BadTls(f"{wrong}: not a certificate and its key in PEM form, or a wrong password ({error.reason})") from error
+        raise BadTls(f"{wrong}: not a certificate and its key in PEM form, or a wrong password ({_why(error)})") from error
+
+
+def _password(file: TlsFile) -> str:
+    try:
+        return Path(file.path).read_text().strip()
+    except (OSError, UnicodeDecodeError):  # the error would show a byte of the password
+        raise BadTls(f"{file.setting}={file.path}: no password in UTF-8") from None
 
 
 class RenewedTls:

@@ -13,7 +13,7 @@ import pytest
 import uvloop
 
 from ports.network import tls_port
-from ports.network.tls import BadTls, RenewedTls, TlsFile, TlsFiles, make_context, openssl_ciphers
+from ports.network.tls import RenewedTls, TlsFile, TlsFiles, make_context
 from ports.network.tls_port import TlsPort, bound_listener
 from tests.certificates import Authority, Identity, need_openssl
 
@@ -158,21 +158,3 @@ def test_what_is_not_tls_is_turned_away(authority: Authority) -> None:
             writer.transport.abort()
 
     play(scenario)
-
-
-def test_names_of_ciphers_are_those_of_java_or_of_openssl(authority: Authority) -> None:
-    names = openssl_ciphers(
-        (
-            "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256",
-            "TLS_ECDHE_ECDSA_WITH_CHACHA20_POLY1305_SHA256",
-            "AES256-GCM-SHA384",
-            "TLS_AES_128_GCM_SHA256",
-        )
-    )
-    assert names == "ECDHE-RSA-AES128-GCM-SHA256:ECDHE-ECDSA-CHACHA20-POLY1305:AES256-GCM-SHA384:TLS_AES_128_GCM_SHA256"
-    server = authority.sign("server")
-    found = {each["name"] for each in make_context("server", files(server, ciphers=names)).get_ciphers()}
-    assert {"ECDHE-RSA-AES128-GCM-SHA256", "AES256-GCM-SHA384"} <= found
-    assert "ECDHE-RSA-AES256-GCM-SHA384" not in found
-    with pytest.raises(BadTls, match="tlsCiphers"):
-        make_context("server", files(server, ciphers="NONSENSE"))
