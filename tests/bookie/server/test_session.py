@@ -34,6 +34,7 @@ def test_a_peer_of_version_2_is_read_as_that_for_good() -> None:
 def test_frames_that_a_kernel_took_settle_version_2_too() -> None:
     session = Session()
     session.took_run()
+    assert session.version == 2
     assert isinstance(session.decode(bookie_samples.add(1, 0)[4:]).operation, Add)
     assert session.version == 2
 

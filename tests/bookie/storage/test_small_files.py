@@ -6,6 +6,7 @@ import pytest
 
 from bookie.storage.small_files import make_durable_directory, read_file, replace_file
 from ports.disk.kept_room import KeptRoom
+from simulation.disks.disk import SimDisk
 from simulation.disks.small_disk import SmallDisk
 from simulation.world.rng import stream
 from tests.bookie.machines import StepDisk
@@ -86,10 +87,38 @@ def test_a_full_disk_takes_the_content_into_the_room_that_is_kept_for_it() -> No
     run(scenario)
 
 
-def test_a_new_directory_survives_a_power_cut_with_all_above_it() -> None:
+class NotedSyncs(SimDisk):
+    """Notes the directories that are synced."""
+
+    def __init__(self, world: World) -> None:
+        super().__init__(world.loop, stream(0, "disk"))
+        self.synced: list[str] = []
+
+    async def sync_directory(self, path: str) -> None:
+        self.synced.append(path)
+        await super().sync_directory(path)
+
+
+def test_each_new_directory_is_synced_in_the_one_above_it_and_those_that_were_there_are_not() -> None:
     async def scenario(world: World) -> None:
-        await make_durable_directory(world.disk, "/a/b/c")
-        world.disk.crash(power_cut=True)
-        assert await world.disk.exists("/a/b/c")
+        disk = NotedSyncs(world)
+        await disk.make_directories("/a")
+        await make_durable_directory(disk, "/a/b/c")
+        assert sorted(disk.synced) == ["/a", "/a/b"]
+        await make_durable_directory(disk, "/a/b/c")
+        assert len(disk.synced) == 2
+        assert await disk.exists("/a/b/c")
+
+    run(scenario)
+
+
+def test_directories_at_the_root_and_in_the_working_directory_have_one_above_them_too() -> None:
+    async def scenario(world: World) -> None:
+        disk = NotedSyncs(world)
+        await disk.make_directories(".")
+        await make_durable_directory(disk, "/new")
+        await make_durable_directory(disk, "data/ledgers")
+        assert disk.synced[:1] == ["/"]
+        assert sorted(disk.synced[1:]) == [".", "data"]
 
     run(scenario)
