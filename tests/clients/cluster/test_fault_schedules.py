@@ -1,12 +1,18 @@
-"""Schedules of faults depend on their seed alone; the checker notices whatever is lost, made up or out of order."""
+"""Schedules of faults depend on their seed alone; the checker notices whatever is lost, made up or out of order.
 
-from collections.abc import Sequence
+A member that ended says whether that was on purpose.
+"""
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.clients.cluster.faults.checker import Message, Topic, faults_of, message_of
+from tests.clients.cluster.faults.members import Member
+from tests.clients.cluster.faults.network import Network
 from tests.clients.cluster.faults.schedule import LASTS_MS, SHAPE, Fault, Kind, Schedule, generated, parsed
 
 SENT = {"p": 40, "q": 40}
@@ -122,3 +128,41 @@ def test_one_place_for_two_messages_is_noticed() -> None:
     topic = Topic(sent=SENT, acknowledged={one: "(1,0,-1,-1)", other: "(1,0,-1,-1)"}, seen={"r": [one, other]})
     assert topic.faults() == [f"{other} and {one} were both acknowledged as (1,0,-1,-1)"]
     assert topic.unanswered() == 78
+
+
+class ShellNetwork(Network):
+    """Instead of a namespace, a shell that runs a script of ours in place of the member."""
+
+    def __init__(self, script: str) -> None:
+        self.addresses, self.script = {"bookie-1": "127.0.0.1"}, script
+
+    def inside(self, name: str) -> tuple[str, ...]:
+        return ("sh", "-c", self.script)
+
+
+@pytest.fixture
+def member(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Member]:
+    with Member(tmp_path, ShellNetwork(request.param), "bookie-1", ("bookie",), ()) as made:
+        made.launch()
+        yield made
+
+
+@pytest.mark.parametrize("member", ["exec sleep 60"], indirect=True)
+@pytest.mark.parametrize("how", ["stop", "kill"])
+def test_a_member_that_was_stopped_on_purpose_did_not_end_by_itself(member: Member, how: str) -> None:
+    assert member.end() == ""
+    getattr(member, how)()
+    assert member.end() == "was stopped on purpose, and not started again"
+    member.launch()
+    assert member.end() == "", "it was started again"
+    assert member._process is not None
+    member._process.kill()
+    member._process.wait()
+    assert member.end() == "ended by itself with exit code -9", "the end on purpose was before"
+
+
+@pytest.mark.parametrize("member", ["exit 3"], indirect=True)
+def test_a_member_that_ended_by_itself_says_with_which_exit_code(member: Member) -> None:
+    assert member._process is not None
+    member._process.wait(60)
+    assert member.end() == "ended by itself with exit code 3"

@@ -59,8 +59,8 @@ class FaultCluster:
         return next((each for each in self.zookeepers.values() if each.is_leader()), None)
 
     def ended(self) -> list[str]:
-        """Members that do not run."""
-        return [name for name, member in self.members.items() if member.has_ended()]
+        """A line for each member that does not run: its name, and how it ended."""
+        return [f"{name} {end}" for name, member in self.members.items() if (end := member.end())]
 
 
 @contextmanager

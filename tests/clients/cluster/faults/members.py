@@ -39,8 +39,11 @@ class Member(StartedProcess):
         self.told: dict[str, object] = {}
         self.attempts = 0
         """Attempts of `again` to start the member, in all."""
+        self._was_stopped = False
+        """Whether it was stopped or killed on purpose since its last launch."""
 
     def launch(self) -> None:
+        self._was_stopped = False
         self.launch_command(self._command)
 
     def wait_until_ready(self) -> None:
@@ -66,6 +69,7 @@ class Member(StartedProcess):
     def stop(self) -> int:
         """Stops the process with a longer bound than others have: ZooKeeper may be away meanwhile."""
         assert self._process is not None
+        self._was_stopped = True
         self._process.send_signal(signal.SIGTERM)
         try:
             code = self._process.wait(STOP_SECONDS_MAX)
@@ -74,6 +78,10 @@ class Member(StartedProcess):
             raise AssertionError(f"runs on {STOP_SECONDS_MAX:g} s after SIGTERM") from None
         self._process = None
         return code
+
+    def kill(self) -> None:
+        self._was_stopped = True
+        super().kill()
 
     @property
     def pid(self) -> int:
@@ -91,6 +99,15 @@ class Member(StartedProcess):
     def has_ended(self) -> bool:
         return self._process is None or self._process.poll() is not None
 
+    def end(self) -> str:
+        """Words for the end of a member that does not run; empty while it runs."""
+        if not self.has_ended():
+            return ""
+        if self._was_stopped:
+            return "was stopped on purpose, and not started again"
+        code = None if self._process is None else self._process.returncode
+        return "ended by itself" + ("" if code is None else f" with exit code {code}")
+
 
 class ZooKeeperMember(Member):
     """One of an ensemble, which is ready when the ensemble is."""
@@ -101,6 +118,7 @@ class ZooKeeperMember(Member):
 
     def kill(self) -> None:
         """kill -9 of the server; its launcher ends with it."""
+        self._was_stopped = True
         os.kill(self.pid, signal.SIGKILL)
         self._wait("SIGKILL of the server")
 

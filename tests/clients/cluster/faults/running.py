@@ -46,7 +46,7 @@ def survive(cluster: FaultCluster, copies: Copies, schedule: Schedule, seconds_m
             performer.perform(schedule)
             verdict.fault_seconds = monotonic() - begin
             verdict.wrong += performer.wrong
-            verdict.wrong += [f"{each} ended by itself" for each in cluster.ended()]
+            verdict.wrong += cluster.ended()
             traffic.more(seconds_max)
             traffic.end(seconds_max)
         except Hangs as error:
