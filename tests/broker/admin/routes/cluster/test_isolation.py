@@ -91,6 +91,16 @@ def test_a_policy_that_is_set_unloads_its_namespaces_unless_it_is_asked_not_to()
     play(scenario)
 
 
+def test_a_standalone_answers_lookups_of_a_namespace_whose_policy_leaves_it_no_broker() -> None:
+    """Apache's standalone.conf has NoopLoadManager, which looks at no policy; a cluster refuses (test_rules_driver)."""
+
+    async def scenario(world: AdminWorld) -> None:
+        await put(world, POLICIES + "/p", document(namespaces=["public/default"], primary=["not_there"], secondary=[]))
+        assert (await world.get("/lookup/v2/topic/persistent/public/default/t")).json["brokerUrl"].startswith("pulsar://broker:")
+
+    play(scenario)
+
+
 def test_failure_domains_are_set_read_and_deleted_and_share_no_broker() -> None:
     async def scenario(world: AdminWorld) -> None:
         assert (await world.get(DOMAINS)).json == {}
