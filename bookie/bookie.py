@@ -164,7 +164,7 @@ class Bookie:
                 raise OSError(errno.EIO, self._read_only[STORAGE])
             await self._flusher.flush(last=self._journal.failure is None)
         except OSError as error:
-            log.error(line("stopped without a flush; the journal will be replayed", error=error))
+            log.error(line("bookie stopped without a flush; the next start replays the journal", error=error))
         await self._flusher.stop()
         await self._storage.close()
 

@@ -163,7 +163,7 @@ class BookKeeper:
             raise LedgerError(f"a ledger needs {size} bookies, and there are {len(here)}; who is away: {error}") from error
         bookies = self._candidates.ensemble_with(away, size, write_quorum, quorums.ack_quorum, custom_metadata)
         names = ",".join(name for name in bookies if name not in here)
-        _log.warning(line("a ledger is made without a bookie that is away", away=names, ensemble=",".join(bookies)))
+        _log.warning(line("ledger created although a bookie is away", away=names, ensemble=",".join(bookies)))
         return bookies, {**custom_metadata, KEY: names.encode()}
 
     def _reader(self, ledger: RegisteredLedger) -> EntryReader:

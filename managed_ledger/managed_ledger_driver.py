@@ -262,7 +262,7 @@ class StoredManagedLedger:
         return self._cursors.slowest.mark()
 
     def fenced(self, error: ManagedLedgerFenced) -> None:
-        _log.warning(line("fenced", managed_ledger=self.name, error=error))
+        _log.warning(line("managed ledger fenced by another owner", managed_ledger=self.name, error=error))
         self._appender.fail(error)
         self._fenced_listeners.moved()
 
@@ -377,7 +377,7 @@ class StoredManagedLedger:
         try:
             await self._appender.close()
         except ManagedLedgerError as error:
-            _log.warning(line("deleted all the same", managed_ledger=self.name, error=error))
+            _log.warning(line("open ledger not closed before the deletion", managed_ledger=self.name, error=error))
             self.sequence.close_open(self._around.clock.now_ms())
         await self._cursors.stop()
         await self._write_metadata(is_certain=True)

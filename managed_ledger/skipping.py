@@ -62,7 +62,14 @@ class Skipping:
         if not self._is_skipped(error):
             return False
         self._count(name, ledgers=self.of(name).ledgers + 1)
-        _log.error(line("opened without a ledger", managed_ledger=name, ledger=ledger_id, reason=error))
+        _log.error(
+            line(
+                "managed ledger opened without a ledger that cannot be read",
+                managed_ledger=name,
+                ledger=ledger_id,
+                reason=error,
+            )
+        )
         return True
 
     def skips_cursor_entry(self, path: str, ledger_id: int, entry_id: int, error: Exception) -> bool:
@@ -99,7 +106,7 @@ class Skipping:
             return False
         name = _log_of(path)
         self._count(name, cursor_nodes=self.of(name).cursor_nodes + 1)
-        _log.error(line("cursor begins anew", cursor=path, reason=error))
+        _log.error(line("cursor cannot be recovered: it starts again", cursor=path, reason=error))
         return True
 
     def _count(self, name: str, **counts: int) -> None:

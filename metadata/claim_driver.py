@@ -150,7 +150,7 @@ class Claim:
         if isinstance(error, StoreClosed):
             self._handle(Given())  # nobody will ever answer
             return
-        _log.warning(line("a claim waits for the metadata store", path=self._path, reason=error))
+        _log.warning(line("claim not made: the metadata store does not answer", path=self._path, reason=error))
         self._handle(Failed(attempt))
 
     async def _make_later(self, later: MakeLater) -> None:
@@ -164,9 +164,9 @@ class Claim:
             if found is not None and found.value == self._value:
                 await self._store.delete(self._path, found.stat.version)
         except (NoNode, BadVersion) as gone:
-            _log.debug(line("a claim's node went by itself", path=self._path, reason=gone))
+            _log.debug(line("claim was removed already", path=self._path, reason=gone))
         except MetadataError as error:
-            _log.warning(line("a claim's node stays until the session ends", path=self._path, reason=error))
+            _log.warning(line("claim not removed: it ends with the session", path=self._path, reason=error))
 
 
 async def acquire_lock(store: MetadataStore, sessions: Sessions, path: str, value: bytes, lost: Callable[[], None]) -> Claim:

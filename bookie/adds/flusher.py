@@ -171,7 +171,7 @@ class Flusher:
                 await self._storage.drop_dead_logs()
             await self._journal.release(self._storage.checkpoint.mark)
         except OSError as error:
-            log.warning(line("files that nobody needs are not removed", error=error))
+            log.warning(line("unneeded files not removed", error=error))
 
     async def _pause(self) -> None:
         """Leaves the loop to others between two slices of a flush: for one turn where a caller, or the filling table, waits."""

@@ -93,7 +93,9 @@ class LogReads:
             async with self._reads:
                 return await self._storage.pick(places, bytes_max)
         except OSError as error:  # of one of many: each is read by itself now, and fails by itself if it does
-            log.warning(line("scattered entries are read one by one", entries=len(places), error=error))
+            log.warning(
+                line("reading scattered entries together failed: they are read one by one", entries=len(places), error=error)
+            )
             return []
         finally:
             self.under_way -= 1

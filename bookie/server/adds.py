@@ -125,9 +125,9 @@ class Adds:
                 self._confirm(entries)
             return BookieCode.EOK
         if isinstance(failure, BookieError):
-            log.info(line("adds refused", peer=self._peer.address, reason=failure, entries=entries.count))
+            log.info(line("adding entries refused", peer=self._peer.address, reason=failure, entries=entries.count))
             return failure.code
-        log.error(line("adds failed", peer=self._peer.address), exc_info=failure)
+        log.error(line("adding entries failed", peer=self._peer.address), exc_info=failure)
         return BookieCode.EIO
 
     def _confirm(self, entries: EntryRun | EntryMix) -> None:

@@ -328,7 +328,7 @@ class BookieConnection(asyncio.BufferedProtocol):
             return
         self._outbox = Outbox(self._transport, self._transport.abort)
         self._is_shaking_hands, self._is_reading = False, True
-        log.info(line("TLS", peer=self.address, cipher=self._transport.get_extra_info("cipher")[0]))
+        log.info(line("TLS handshake done", peer=self.address, cipher=self._transport.get_extra_info("cipher")[0]))
         if not self.is_open:
             self._transport.abort()
             return

@@ -134,7 +134,7 @@ class Registration:
         try:
             await self._delete(self._registered)
         except MetadataError as error:
-            log.warning(line("still registered; that ends with the session", reason=error))
+            log.warning(line("registration not removed: it ends with the session", reason=error))
 
     def _on_session(self, event: SessionEvent) -> None:
         if event is SessionEvent.SESSION_REESTABLISHED:

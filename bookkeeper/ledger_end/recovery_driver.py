@@ -165,7 +165,13 @@ class RecoveryDriver:
         try:
             confirmed = lac_in_entry(last_entry, self._ledger_id, self._metadata)
         except DamagedEntry as error:
-            log.warning(line("fenced with a damaged last entry", bookie=self._segment.bookies[bookie], reason=str(error)))
+            log.warning(
+                line(
+                    "bookie has a damaged last entry of a fenced ledger",
+                    bookie=self._segment.bookies[bookie],
+                    reason=str(error),
+                )
+            )
             return -1
         self._fenced[bookie] = entry_id_in(last_entry)
         return confirmed

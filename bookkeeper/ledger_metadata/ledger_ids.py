@@ -100,7 +100,7 @@ class LedgerIds:
             try:
                 return await self._store.commit(nodes)
             except OutcomeUnknown as unknown:
-                _log.warning(line("ledger ids may be lost", count=len(nodes), reason=unknown))
+                _log.warning(line("some ledger ids may never be used", count=len(nodes), reason=unknown))
         return await self._store.commit(nodes)
 
     async def _begin_high(self, high: int) -> None:
@@ -125,7 +125,9 @@ class LedgerIds:
         try:
             await self._store.commit(deletes)
         except MetadataError as error:
-            _log.warning(line("nodes of the ledger id generator stay", count=len(deletes), first=deletes[0].path, reason=error))
+            _log.warning(
+                line("nodes of the ledger id generator not removed", count=len(deletes), first=deletes[0].path, reason=error)
+            )
 
 
 def _take_error(done: asyncio.Task[list[int]]) -> None:

@@ -37,6 +37,10 @@ async def pick(
                     found += await bookie.pick(each, bytes_max - sum(run.size_bytes for run in found))
     except TimeoutError:
         _log.warning(
-            line("scattered entries are read one by one", entries=len(found), why=f"not read in {timeout_seconds:g} s")
+            line(
+                "reading scattered entries together failed: they are read one by one",
+                entries=len(found),
+                why=f"not read in {timeout_seconds:g} s",
+            )
         )
     return [sound for run in found if (sound := readers[run.ledger_id].sound(run)) is not None]

@@ -63,7 +63,7 @@ class ReplicationWorker:
         try:
             await self._release_doubtful()
         except MetadataError as error:
-            _log.warning(line("locks end with the session", count=len(self._doubtful), reason=error))
+            _log.warning(line("locks not removed: they end with the session", count=len(self._doubtful), reason=error))
 
     def _forget(self) -> None:
         self._doubtful |= {held.ledger_id: None for held in self._backlog.held}

@@ -67,6 +67,6 @@ class ExplicitLac:
             if not isinstance(refusal, BookieError):
                 raise refusal
         if refusals:
-            _log.warning(line("explicit last add confirmed refused by bookies", ledger=self._ledger_id, reason=refusals[0]))
+            _log.warning(line("bookies refused the explicit last add confirmed", ledger=self._ledger_id, reason=refusals[0]))
         else:
             self._told = last

@@ -172,7 +172,7 @@ class DynamicConfiguration:
                 self._settings.check({**sound, key: value})
                 sound[key] = value
             except BadSetting as error:
-                log.error(line("a dynamic setting is not taken", key=key, why=error, at=PATH))
+                log.error(line("dynamic setting refused", key=key, why=error, at=PATH))
         return sound
 
     async def _stored(self) -> tuple[dict[str, str], int]:

@@ -80,7 +80,7 @@ class Endings:
         if refusal is not None:
             ending.against.append(participant)
             self.meters.contradicted += 1
-            log.warning(line("a transaction was ended otherwise before", txn=ending.txn_id, where=where, reason=refusal))
+            log.warning(line("transaction had ended the other way", txn=ending.txn_id, where=where, reason=refusal))
 
     async def _measured(self, participant: Participant, ending: Ending) -> BrokerError | None:
         loop = asyncio.get_running_loop()

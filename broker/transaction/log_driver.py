@@ -154,7 +154,7 @@ class TransactionLog:
             if self._reserved > last_sequence >= 0:
                 await self._note(last_sequence)
         except BrokerError as error:
-            log.warning(line("the last number was not noted", coordinator=self._coordinator_id, error=error))
+            log.warning(line("last transaction number not stored", coordinator=self._coordinator_id, error=error))
         self._appends.flush()
         try:
             await self.ledger.close()

@@ -88,7 +88,7 @@ class DataIntegrity:
             if ledger_ids:
                 await self._bookie.leave_limbo(ledger_ids)
         except OSError as error:
-            log.warning(line("that ledgers are whole again is not stored yet", ledgers=len(ledger_ids), error=error))
+            log.warning(line("the end of limbo of ledgers is not stored yet", ledgers=len(ledger_ids), error=error))
         return len(ledger_ids)
 
     async def _make_whole(self, ledger_id: int) -> bool:

@@ -55,7 +55,7 @@ class BookieReplicas:
                 runs.append(run)
                 at += run.count
         if failure is not None:
-            log.warning(line("entries have no other replica to read", ledger=ledger_id, found=len(runs), reason=failure))
+            log.warning(line("no other replica of some entries can be read", ledger=ledger_id, found=len(runs), reason=failure))
         if failure is not None and not failure.is_lost and not runs:
             raise failure
         return runs

@@ -209,14 +209,14 @@ class WebCluster:
         task.add_done_callback(self._background.discard)
 
     async def _run(self, what: str, work: Callable[[LedgerAccess], Awaitable[None]]) -> None:
-        _log.info(line("begun", work=what))
+        _log.info(line("cluster work begun", work=what))
         try:
             async with open_ledgers(self._store, self._tls) as access:
                 await work(access)
         except FAILURES as error:
-            _log.error(line("not done", work=what, reason=error))
+            _log.error(line("cluster work failed", work=what, reason=error))
         else:
-            _log.info(line("done", work=what))
+            _log.info(line("cluster work done", work=what))
 
 
 def _room(free: int, total: int) -> str:

@@ -273,7 +273,7 @@ class Appender(AppenderRow):
                 else:
                     break
         except ManagedLedgerError as error:
-            _log.warning(line("appending ends", managed_ledger=self._metadata.name, error=error))
+            _log.warning(line("managed ledger takes no more entries", managed_ledger=self._metadata.name, error=error))
             self.fail(error)
         except asyncio.CancelledError:
             self.fail(ManagedLedgerError(f"{self._metadata.name}: cancelled"))
@@ -285,7 +285,7 @@ class Appender(AppenderRow):
         """End appending after an unforeseen failure too: waiting appends would never be answered."""
         error = None if done.cancelled() else done.exception()
         if error is not None:
-            _log.error(line("appending ends", managed_ledger=self._metadata.name), exc_info=error)
+            _log.error(line("managed ledger takes no more entries", managed_ledger=self._metadata.name), exc_info=error)
             self.fail(ManagedLedgerError(f"{self._metadata.name}: {error!r}"))
 
     async def _retire(self, writer: LedgerWriter) -> None:

@@ -132,7 +132,7 @@ class CursorStore:
         self._source = reader
         if found is not None:
             if found.passed:
-                _log.info(line("save without marker passed over", cursor=self.path, ledger=ledger_id, entries=found.passed))
+                _log.info(line("cursor save without marker skipped", cursor=self.path, ledger=ledger_id, entries=found.passed))
             return found.state
         assert otherwise is not None
         _log.warning(line("empty cursor ledger", cursor=self.path, ledger=ledger_id, position=otherwise.mark_delete))

@@ -97,6 +97,6 @@ class Trimming:
         try:
             await self.trim()
         except ManagedLedgerError as error:
-            _log.warning(line("not trimmed", managed_ledger=self._metadata.name, error=error))
+            _log.warning(line("managed ledger not trimmed", managed_ledger=self._metadata.name, error=error))
         finally:
             self._task = None

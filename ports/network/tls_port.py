@@ -67,7 +67,7 @@ class TlsPort:
             try:
                 connection, peer = await loop.sock_accept(self._listening)
             except OSError as error:
-                log.error(line("cannot accept", reason=error))
+                log.error(line("server port cannot accept connections", reason=error))
                 await asyncio.sleep(BREATH_SECONDS)
                 continue
             connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)

@@ -103,13 +103,13 @@ class Auditor:
             return
         if await self._may_mark(present):
             marked = await self._marking.lost_bookies(present)
-            _log.info(line("audited", bookies=len(present), ledgersMarked=marked))
+            _log.info(line("ledgers audited", bookies=len(present), ledgersMarked=marked))
             lost.on_audited(present)
 
     async def _may_mark(self, present: frozenset[str]) -> bool:
         """Whether ledgers may be marked: not without any bookie, since then the metadata is more likely wrong."""
         if not present:
-            _log.error(line("no bookie is registered: nothing is marked"))
+            _log.error(line("no bookie is registered: no ledger is marked as under-replicated"))
         return bool(present) and await self._client.marks.is_enabled()
 
     async def _wait(self, *times: float | None) -> None:
@@ -141,7 +141,7 @@ class Auditor:
     async def _check_placement(self, interval: float) -> float:
         found = await self._marking.placement((await registered_bookies(self._client.store)).writable)
         if found:
-            _log.warning(line("ledgers whose copies could be further apart", count=found))
+            _log.warning(line("copies of ledgers are closer together than the placement policy allows", count=found))
         return interval
 
     async def _now_and_then(self, interval: float, check: Callable[[float], Awaitable[float]]) -> None:

@@ -97,7 +97,7 @@ class AuditorElection:
             except NoNode:
                 self._vote = None
             except MetadataError as error:
-                _log.warning(line("the vote ends with the session", reason=error))
+                _log.warning(line("vote not removed: it ends with the session", reason=error))
 
     def _on_session(self, event: SessionEvent) -> None:
         self._has_session = event is not SessionEvent.SESSION_LOST

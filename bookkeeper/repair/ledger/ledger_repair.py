@@ -126,11 +126,21 @@ class LedgerRepair:
                 refused.append(failure.bookie)
                 if len(refused) >= TARGETS_MAX:
                     raise
-                _log.warning(line("another bookie is tried", ledger=ledger.ledger_id, reason=failure))
+                _log.warning(
+                    line(
+                        "bookie cannot take the copies of a ledger: another one is tried",
+                        ledger=ledger.ledger_id,
+                        reason=failure,
+                    )
+                )
         change = partial(with_bookies, fragment=plan.fragment, new=targets)
         ledger = await self._client.registry.update(ledger, change)
         moved = ", ".join(f"{plan.fragment.bookies[index]} to {name}" for index, name in targets.items())
-        _log.info(line("copied", ledger=ledger.ledger_id, fromEntry=plan.fragment.first_entry_id, moved=moved))
+        _log.info(
+            line(
+                "entries copied to other bookies", ledger=ledger.ledger_id, fromEntry=plan.fragment.first_entry_id, moved=moved
+            )
+        )
         if len(targets) < len(plan.lacks):
             raise NotEnoughBookies(_too_few(plan, targets))
         return ledger

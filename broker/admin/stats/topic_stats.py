@@ -138,7 +138,7 @@ async def _backlog_age(topic: Topic) -> dict[str, Any]:
         async with asyncio.timeout(_AGE_SECONDS_MAX):
             oldest = await topic.operations.oldest_in_backlog()
     except (BrokerError, TimeoutError) as error:
-        log.info(line("age of the backlog not known", topic=topic.name, error=error))
+        log.info(line("age of the backlog unknown", topic=topic.name, error=error))
         return {}
     return {} if oldest is None else dict(zip(AGE, (oldest[1], oldest[0]), strict=True))
 

@@ -71,7 +71,7 @@ class Revocation:
         try:
             return caller is not None and await self._authorization.may(caller, need)
         except MetadataError as error:
-            log.warning(line("permission not known", peer=self._link.address, needs=str(need)[:500], error=error))
+            log.warning(line("permission could not be checked", peer=self._link.address, needs=str(need)[:500], error=error))
             return False
 
     def _failed(self, failure: BrokerError) -> None:

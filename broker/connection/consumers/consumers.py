@@ -234,7 +234,7 @@ class Consumers:
         reason = api.CommandAck.ValidationError.Name(ack.validation_error)
         positions = ", ".join(str(replies.position_of(each)) for each in ack.message_id[:_DAMAGED_NAMED_MAX])
         peer, count = self._link.address, len(ack.message_id)
-        log.warning(line("messages that a client could not read", peer=peer, count=count, first=positions, reason=reason))
+        log.warning(line("a client could not read messages", peer=peer, count=count, first=positions, reason=reason))
 
     async def _answer_ack(self, ack: api.CommandAck, handle: ConsumerHandle | None, failure: BrokerError | None) -> None:
         if failure is None and handle is not None and handle.consumer is not None:

@@ -70,7 +70,13 @@ class TopicLists:
         try:
             return compile_pattern(asked.topics_pattern, settings.subscription_pattern_max_length)
         except UnusablePattern as why:
-            log.info(line("topics pattern left to the client", peer=self._link.address, reason=why))
+            log.info(
+                line(
+                    "topics pattern not evaluated by the broker: the client filters the list",
+                    peer=self._link.address,
+                    reason=why,
+                )
+            )
             return None
 
     async def _listed(self, namespace: NamespaceName, mode: int) -> list[TopicName]:

@@ -124,7 +124,7 @@ class Namespaces:
         except StoreFull as error:
             if found is None:
                 raise
-            log.warning(line("kept as it was for want of room", path=path, reason=error))
+            log.warning(line("metadata not updated: its store has no room", path=path, reason=error))
 
     async def _put_missing(self, path: str, value: dict[str, Any]) -> None:
         if await self._store.exists(path):

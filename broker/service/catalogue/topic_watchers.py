@@ -151,7 +151,9 @@ class TopicWatchers:
     def _ended(self, namespace: NamespaceName, teller: "asyncio.Task[None]") -> None:
         self._tellers.pop(namespace, None)
         if not teller.cancelled() and teller.exception() is not None:
-            log.error(line("changes of a topic list were not told", namespace=namespace), exc_info=teller.exception())
+            log.error(
+                line("a watcher of a topic list was not notified of changes", namespace=namespace), exc_info=teller.exception()
+            )
 
     def close(self) -> None:
         for unwatch in self._unwatch.values():

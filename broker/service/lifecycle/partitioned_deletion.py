@@ -50,7 +50,7 @@ class PartitionedDeletion:
             try:
                 await self._partitioned.delete(topic, marked.version)
             except PartitionsChanged:
-                _log.info(line("partitions changed while they were deleted, once more", topic=topic))
+                _log.info(line("partitions changed while they were deleted: deletion starts again", topic=topic))
                 continue
             return
         raise PartitionsChanged(str(topic))
@@ -107,7 +107,7 @@ class PartitionedDeletion:
         try:
             await self._partitioned.unmark_deleted(topic, marked)
         except (PartitionsChanged, TopicNotFound):
-            _log.info(line("another deletion decides about the topic", topic=topic, failure=failure))
+            _log.info(line("another deletion of the topic is under way", topic=topic, failure=failure))
 
     def _check_unused(self, partition: TopicName) -> None:
         """Raises BrokerError for a partition that is loaded here and in use."""

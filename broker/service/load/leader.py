@@ -94,7 +94,7 @@ class LoadLeader:
                 try:
                     await self.shed()
                 except MetadataError as error:
-                    log.warning(line("no bundles are moved", reason=error))
+                    log.warning(line("bundles cannot be moved", reason=error))
 
     async def close(self) -> None:
         """Another is elected at once."""

@@ -43,7 +43,7 @@ class LoadDriver:
             try:
                 await self._board.remove(self._own_id)
             except MetadataError as error:
-                log.warning(line("the load report stays, of no account without its broker", reason=error))
+                log.warning(line("the load report of a stopped broker is not removed; others ignore it", reason=error))
             self._board.close()
 
     def leader(self) -> Mapping[str, str]:

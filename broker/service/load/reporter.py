@@ -116,7 +116,9 @@ class LoadReporter:
             async with asyncio.timeout(HAND_OVER_SECONDS_MAX):
                 await self._board.keep_history(str(bundle), history)
         except (TimeoutError, MetadataError) as error:
-            log.warning(line("a bundle goes without its history", bundle=bundle, reason=error or "no answer in time"))
+            log.warning(
+                line("load of a bundle not stored for its next owner", bundle=bundle, reason=error or "no answer in time")
+            )
 
     async def _take_up(self, load: BrokerLoad) -> None:
         """Reads the histories of bundles that are new here. An unreadable history counts as none."""
@@ -124,7 +126,7 @@ class LoadReporter:
             try:
                 self._histories[name] = await self._board.history(name) or BundleHistory()
             except MetadataError as error:
-                log.warning(line("a bundle begins without its history", bundle=name, reason=error))
+                log.warning(line("load of a bundle cannot be read: it starts at nothing", bundle=name, reason=error))
                 self._histories[name] = BundleHistory()
 
     async def _keep(self) -> None:

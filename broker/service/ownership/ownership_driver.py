@@ -232,7 +232,7 @@ class BundleOwnership:
         try:
             await self._settled(bundle)
         except BundleUnsettled as error:
-            log.warning(line("a bundle takes long to be given up", reason=error))
+            log.warning(line("releasing a bundle takes long", reason=error))
 
     # ---- Who else
 
@@ -277,7 +277,7 @@ class BundleOwnership:
                 self._is_yielding = False
                 return
         except MetadataError as error:
-            log.warning(line("it is not known how other brokers own bundles", reason=error))
+            log.warning(line("load managers of other brokers cannot be read", reason=error))
             return
         if not self._is_yielding:
             self._is_yielding = True
@@ -304,7 +304,7 @@ class BundleOwnership:
             case Take():
                 self._start(self._take(effect.bundle))
             case CloseTopics():
-                log.info(line("bundle is given up", bundle=effect.bundle))
+                log.info(line("bundle released", bundle=effect.bundle))
                 self._start(self._close_bundle(effect.bundle))
             case Release():
                 self._start(self._release(effect.bundle))

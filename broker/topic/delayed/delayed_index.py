@@ -131,7 +131,7 @@ class DelayedIndex:
                 while await self._did_more():
                     pass  # until there is nothing to do, or something goes wrong
         except TimeoutError:
-            _log.warning(line("not all delayed messages stored before the end", of=self._label))
+            _log.warning(line("some delayed messages not stored before the unload", of=self._label))
 
     async def _did_more(self) -> bool:
         if self._is_loading or self._is_closed:
@@ -231,7 +231,9 @@ class DelayedIndex:
             writer = await unbroken(self._named_ledger(content))
         except BucketTooLarge as error:
             self._rule = replace(self._rule, count_max=max(self._rule.count_max // 2, self._segment_count))
-            _log.info(line("smaller buckets of delayed messages", of=self._label, entries=self._rule.count_max, why=error))
+            _log.info(
+                line("buckets of delayed messages are cut smaller", of=self._label, entries=self._rule.count_max, why=error)
+            )
             return True
         except (LedgerError, ManagedLedgerError) as error:
             _log.warning(line("delayed messages not stored", of=self._label, error=error))
@@ -276,7 +278,7 @@ class DelayedIndex:
         try:
             await self._cursor.change_cursor_properties({key: str(bucket.ledger_id)}, (bucket.key,))
         except ManagedLedgerError as error:
-            _log.warning(line("bucket not renamed", of=self._label, ledger=bucket.ledger_id, error=error))
+            _log.warning(line("bucket of delayed messages not renamed", of=self._label, ledger=bucket.ledger_id, error=error))
             return bucket
         return replace(bucket, key=key)
 
@@ -288,7 +290,7 @@ class DelayedIndex:
         try:
             await self._cursor.change_cursor_properties({}, gone)
         except ManagedLedgerError as error:
-            _log.warning(line("buckets still named", of=self._label, error=error))
+            _log.warning(line("buckets of delayed messages are not removed from the cursor", of=self._label, error=error))
             return False
         for key in gone:
             del self._useless[key]
@@ -300,7 +302,9 @@ class DelayedIndex:
             await self._ledgers.delete(ledger_id)
         except LedgerError as error:
             counts.ended(0.0, is_good=False)
-            _log.warning(line("bucket not deleted", of=self._label, ledger=ledger_id, error=error))
+            _log.warning(
+                line("ledger of a bucket of delayed messages not deleted", of=self._label, ledger=ledger_id, error=error)
+            )
             return False
         counts.ended(self._loop.time() - began, is_good=True)
         return True

@@ -93,7 +93,14 @@ class IndexLoader:
         return asyncio.timeout(_STEP_SECONDS_MAX if self._failures < _FAILURES_MAX else 0)
 
     def _tell(self, key: str, error: Exception) -> None:
-        _log.warning(line("delayed messages are read from the log", of=self._label, bucket=key, error=error))
+        _log.warning(
+            line(
+                "bucket of delayed messages cannot be read: its messages are read from the log",
+                of=self._label,
+                bucket=key,
+                error=error,
+            )
+        )
 
     async def _read(self, bucket: StoredBucket, until_ms: int | None) -> bool:
         try:
@@ -132,7 +139,7 @@ class IndexLoader:
         try:
             await self._place.load_acknowledged(ledger_id, first, last)
         except ManagedLedgerError as error:
-            _log.warning(line("holes not loaded", of=self._label, ledger=ledger_id, error=error))
+            _log.warning(line("acknowledged entries of a ledger not loaded", of=self._label, ledger=ledger_id, error=error))
 
     def _acknowledged(self, ledger_id: int) -> BitMap:
         """Acknowledged entries of a ledger; up to mark-delete all."""

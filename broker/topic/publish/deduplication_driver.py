@@ -296,7 +296,7 @@ class TopicDeduplication:
         before_ms = now_ms - minutes * 60_000 * 4 // 3 if minutes > 0 else 0
         gone = self._known.purge(frozenset(self._host.producer_names()), before_ms, now_ms)
         if gone:
-            _log.info(line("producers forgotten", topic=self._host.name, producers=gone))
+            _log.info(line("inactive producers removed from deduplication", topic=self._host.name, producers=gone))
 
     # the end
 

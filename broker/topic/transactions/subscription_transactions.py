@@ -226,7 +226,7 @@ class SubscriptionTransactions:
         await self._counted_end(txn_id, action)
         for leftover in self.pending.low_water_mark(txn_id.most, low_water_mark):
             name = self._subscription.name
-            log.warning(line("acknowledgements of a transaction that its coordinator does not know", of=name, id=leftover))
+            log.warning(line("acknowledgements in a transaction unknown to its coordinator are dropped", of=name, id=leftover))
             if self.pending.of(leftover) is not None:  # it may have ended since
                 await self._counted_end(leftover, TxnAction.ABORT)
         await self._tidy()
@@ -319,7 +319,7 @@ class SubscriptionTransactions:
             try:
                 await self._log.close()
             except ManagedLedgerError as error:
-                log.warning(line("a pending-ack log was not closed cleanly", log=self._log.ledger.name, error=error))
+                log.warning(line("pending-ack log not closed cleanly", log=self._log.ledger.name, error=error))
 
     async def delete(self) -> None:
         """The subscription is deleted, and its log with it; none is made any more. ManagedLedgerError."""

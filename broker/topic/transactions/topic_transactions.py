@@ -240,7 +240,7 @@ class TopicTransactions:
         """Ends the transaction; its marker is stored when this returns, where one was needed. BrokerError."""
         await self._end(txn_id, action)
         for leftover in self.buffer.low_water_mark(txn_id.most, low_water_mark):
-            log.warning(line("a transaction that its coordinator does not know is aborted", topic=self._host.name, id=leftover))
+            log.warning(line("transaction unknown to its coordinator is aborted", topic=self._host.name, id=leftover))
             if self.buffer.limit_of(leftover) is not None:  # it may have ended since
                 await self._end(leftover, TxnAction.ABORT)
 
@@ -325,7 +325,7 @@ class TopicTransactions:
             await snapshots.write(self.buffer.aborted, max_read)
         except BrokerError as error:
             self._changes += changes  # it is tried again
-            log.warning(line("no snapshot of aborted transactions", topic=self._host.name, error=error))
+            log.warning(line("snapshot of aborted transactions not written", topic=self._host.name, error=error))
         else:
             self._max_read = max_read
             self.last_snapshot_ms = self._clock.now_ms()
@@ -347,7 +347,7 @@ class TopicTransactions:
             try:
                 await self._snapshots.delete()
             except BrokerError as error:
-                log.warning(line("a snapshot of aborted transactions stays", topic=self._host.name, error=error))
+                log.warning(line("snapshot of aborted transactions not removed", topic=self._host.name, error=error))
 
 
 def _refused(message: str) -> "asyncio.Future[EntryRun]":

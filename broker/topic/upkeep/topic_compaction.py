@@ -129,7 +129,7 @@ class TopicCompaction:
         try:
             await self._compactor(self._ledgers, CompactionStats()).tidy(cursor)
         except _FAILURES as error:
-            _log.warning(line("an interrupted compaction not cleaned up yet", topic=self._host.name, error=error))
+            _log.warning(line("interrupted compaction not cleaned up yet", topic=self._host.name, error=error))
 
     async def stop(self) -> None:
         """Ends the run: the topic closes. The next load of the topic finds its leftovers."""

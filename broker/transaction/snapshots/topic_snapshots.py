@@ -80,7 +80,14 @@ class TopicSnapshots:
 
     def _unreadable(self, kind: Kind, why: str) -> Snapshot:
         """Empty snapshot in place of an unreadable one: the topic itself has all its facts."""
-        log.error(line("a snapshot cannot be read: the whole topic is", topic=self._name, kind=kind.value, reason=why))
+        log.error(
+            line(
+                "snapshot of aborted transactions cannot be read: the whole topic is read instead",
+                topic=self._name,
+                kind=kind.value,
+                reason=why,
+            )
+        )
         return Snapshot(AbortedTransactions(), EARLIEST)
 
     # ---- writing
@@ -127,7 +134,13 @@ class TopicSnapshots:
         try:
             return [place.sequence_id for place in records.decode_index(index).places]
         except BadSnapshot as error:
-            log.warning(line("an index of segments cannot be read: they stay", topic=self._name, reason=error))
+            log.warning(
+                line(
+                    "index of transaction snapshot segments cannot be read: the segments are kept",
+                    topic=self._name,
+                    reason=error,
+                )
+            )
             return ()
 
     async def _forget(self, kind: Kind, key: str) -> None:

@@ -113,7 +113,7 @@ def test_apaches_client_writes_and_reads_over_tls_in_both_versions(
         exchange(classpath, uri, "read", f"CRC32C:pw:{ledger_id}", {**settings, "useV2WireProtocol": "false"})
         for bookie in bookies:
             assert bookie.stop() == 0
-            assert re.search(r"what=TLS .*cipher=TLS_", bookie.log.read_text())
+            assert re.search(r"what=\"TLS handshake done\" .*cipher=TLS_", bookie.log.read_text())
 
 
 def test_apaches_client_is_known_by_the_role_in_its_certificate(tmp_path: Path, classpath: str, authority: Authority) -> None:

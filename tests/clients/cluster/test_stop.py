@@ -47,7 +47,7 @@ def test_while_a_broker_gives_up_its_topics_clients_are_let_in(
             sleeper.pause()
             producer.send_async(b"meanwhile", lambda result, _: answers.append(result))
             stops.begin_stop()
-            until(lambda: "bundle is given up" in stops.log.read_text())
+            until(lambda: "bundle released" in stops.log.read_text())
             with socket.create_connection(("127.0.0.1", int(stops.ready.broker_url.rsplit(":", 1)[1])), timeout=5):
                 assert get(stops, "/admin/v2/clusters") == ["test"]
             assert not answers, "it has not begun to end"
@@ -58,4 +58,4 @@ def test_while_a_broker_gives_up_its_topics_clients_are_let_in(
             assert answers == [pulsar.Result.Ok]
         finally:
             client.close()
-        assert "nobody is named as the next owner" not in stops.log.read_text()
+        assert "no broker is named as the next owner of a bundle" not in stops.log.read_text()

@@ -69,4 +69,4 @@ class Heirs:
             self._is_naming = False
             log.warning(line("bundles are released without a next owner", reason=error or "no answer in time"))
         except BrokerError as error:
-            log.debug(line("nobody is named as the next owner", bundle=bundle, reason=error.message))
+            log.debug(line("no broker is named as the next owner of a bundle", bundle=bundle, reason=error.message))

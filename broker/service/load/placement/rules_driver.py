@@ -81,7 +81,9 @@ class PlacementPolicies:
         try:
             policies = policies if found is None else decode_policies(found.value)
         except MetadataError as error:
-            log.error(line("namespaces are not isolated", path=self._isolation_path, reason=error))
+            log.error(
+                line("isolation policies cannot be read: namespaces are not isolated", path=self._isolation_path, reason=error)
+            )
         if changes == self._changes:
             self._isolation = policies
         return policies
@@ -104,7 +106,7 @@ class PlacementPolicies:
         try:
             return [] if found is None else decode_brokers(found.value)
         except MetadataError as error:
-            log.error(line("nothing is in this domain", path=path, reason=error))
+            log.error(line("failure domain cannot be read: no broker is in it", path=path, reason=error))
             return []
 
     async def _group(self, namespace: str) -> str:
@@ -115,7 +117,9 @@ class PlacementPolicies:
         try:
             group = group if found is None else decode_group(found.value)
         except MetadataError as error:
-            log.error(line("a namespace counts for no anti-affinity group", path=path, reason=error))
+            log.error(
+                line("anti-affinity group of a namespace cannot be read: the namespace has none", path=path, reason=error)
+            )
         if changes == self._changes:
             self._groups[namespace] = group
         return group

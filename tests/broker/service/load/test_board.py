@@ -105,8 +105,8 @@ def test_a_history_that_cannot_be_read_or_written_is_as_good_as_none(
             await reporting.hand_over(bundle)
 
     play(scenario)
-    assert "a bundle begins without its history" in caplog.text
-    assert "a bundle goes without its history" in caplog.text
+    assert "load of a bundle cannot be read: it starts at nothing" in caplog.text
+    assert "load of a bundle not stored for its next owner" in caplog.text
 
 
 def test_a_bundle_counts_for_what_it_has_done_before_its_new_owner_reports_it() -> None:

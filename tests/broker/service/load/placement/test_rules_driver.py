@@ -69,7 +69,7 @@ def test_an_unreadable_policy_isolates_nothing_and_keeps_no_topic_from_being_ser
             assert len(await owners(houses, first, TOPICS)) == 3
 
     play(scenario)
-    assert "namespaces are not isolated" in caplog.text
+    assert "isolation policies cannot be read: namespaces are not isolated" in caplog.text
 
 
 def test_namespaces_of_one_group_go_to_different_domains() -> None:
