@@ -1,6 +1,7 @@
 """Free memory goes back to the system when many things have ended, and at no other time."""
 
 import asyncio
+import gc
 import random
 
 from cli.serving.free_memory import (
@@ -71,17 +72,61 @@ def test_a_request_that_took_long_is_followed_by_a_longer_pause() -> None:
 
 
 def test_a_server_gives_back_memory_after_ends_and_only_after_them() -> None:
-    asked, collected = list[float](), list[float]()
+    asked, collected = list[float](), list[int]()
 
     async def run() -> None:
         loop = asyncio.get_running_loop()
-        give_back_when_things_end(loop, lambda: collected.append(loop.time()), lambda: asked.append(loop.time()))
+        give_back_when_things_end(loop, collected.append, lambda: asked.append(loop.time()))
         await asyncio.sleep(60)
         assert asked == []
         ENDS.count += 2 * ENDS_AT_ONCE
         await asyncio.sleep(2 * TICK_SECONDS * CALM_TICKS[-1])
-        assert (len(asked), len(collected)) == (1 + len(CALM_TICKS), len(CALM_TICKS))
+        assert (len(asked), collected) == (1 + len(CALM_TICKS), [1, *(2 for _ in CALM_TICKS)])
 
     loop = SimLoop(random.Random(1))
     loop.run_until_complete(run())
     loop.close()
+
+
+def test_new_objects_are_looked_at_while_things_end_also_in_a_pause() -> None:
+    machine = FreeMemory(0)
+    machine.answered(1000.0, 0.0)
+    looks = [ended for ended in range(0, 5 * ENDS_AT_ONCE, ENDS_AT_ONCE // 2) if machine.is_look_due(ended)]
+    assert looks == [times * ENDS_AT_ONCE for times in range(1, 5)]
+
+
+def test_the_collection_after_the_last_end_looks_at_few_objects_however_many_were_made_meanwhile() -> None:
+    """Python itself runs no collection while as many old objects are freed as new ones are made."""
+    looked_at = list[int]()
+
+    def before(phase: str, info: dict[str, int]) -> None:
+        if phase == "start":
+            looked_at.append(sum(len(gc.get_objects(generation=each)) for each in range(info["generation"] + 1)))
+        else:
+            gc.freeze()  # as the server does
+
+    async def run() -> None:
+        loop = asyncio.get_running_loop()
+        old, new = [[number] for number in range(60_000)], list[list[int]]()
+        gc.collect()
+        gc.freeze()
+        give_back_when_things_end(loop, give_back=lambda: None)
+        gc.callbacks.append(before)
+        try:
+            for _ in range(50):
+                for _ in range(1000):
+                    old.pop()
+                    new.append([0])
+                ENDS.count += ENDS_AT_ONCE
+                await asyncio.sleep(TICK_SECONDS)
+            await asyncio.sleep(10 * TICK_SECONDS)
+        finally:
+            gc.callbacks.remove(before)
+            gc.unfreeze()
+        assert len(new) == 50_000
+
+    loop = SimLoop(random.Random(1))
+    loop.run_until_complete(run())
+    loop.close()
+    assert len(looked_at) > 50
+    assert max(looked_at) < 10_000
