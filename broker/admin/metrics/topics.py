@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from operator import add
 
 from managed_ledger.meters import LedgerMeters
-from ports.loop.slices import in_slices, taken_apart
+from ports.loop.slices import in_slices, items_taken_apart, taken_apart
 
 from ...metrics_settings import MetricsSettings
 from ...service.topic_name import TopicName
@@ -215,7 +215,7 @@ class Tables:
         delayed = [each.delayed_index for each in stats.subscriptions.values() if each.delayed_index]
         if delayed:
             self._add_delayed(label, delayed, totals)
-        subscriptions, publishers = taken_apart(stats.subscriptions.items()), taken_apart(stats.publishers)
+        subscriptions, publishers = items_taken_apart(stats.subscriptions), taken_apart(stats.publishers)
         del stats  # those of a slice leave memory in its turn
         async for name, subscription in in_slices(subscriptions):
             self._add_subscription(f'{label},subscription="{escaped(name)}"', subscription, totals)

@@ -7,7 +7,7 @@ subscriptions, for which the caller must keep none either.
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ports.loop.slices import taken_apart
+from ports.loop.slices import items_taken_apart
 
 LARGE = 500
 """Members, also those of members: a body of less is encoded within a millisecond."""
@@ -31,7 +31,7 @@ def json_texts(value: Any, encode: Callable[[Any], str]) -> Iterator[str]:
         yield encode(value)
         return
     is_object = isinstance(value, dict)
-    members = taken_apart(value.items() if is_object else enumerate(value))
+    members = items_taken_apart(value if is_object else dict(enumerate(value)))
     del value
     before, end = "{}" if is_object else "[]"
     for key, each in members:

@@ -12,7 +12,7 @@ from typing import Any
 
 from managed_ledger.contract import HoleStats, LedgerFacts, ManagedCursor, ManagedLedger, Skipped, ranges
 from metadata.paths import decode_name
-from ports.loop.slices import in_slices
+from ports.loop.slices import in_slices, items_taken_apart
 
 from ...topic.statistics.compaction_stats import CompactedLedgerFacts
 from ...topic.statistics.topic_stats import SubscriptionStats
@@ -50,7 +50,7 @@ async def internal_stats_json(
     del subscriptions
     cursors = {
         name: _cursor(cursor, ledgers, log, told.pop(decode_name(name), None))
-        async for name, cursor in in_slices(list(log.cursors.items()))
+        async for name, cursor in in_slices(items_taken_apart(log.cursors))
     }
     return {
         "entriesAddedCounter": log.entry_count,

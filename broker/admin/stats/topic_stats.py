@@ -13,7 +13,7 @@ from typing import Any, cast
 
 from managed_ledger.contract import ManagedCursor
 from ports.logs import line
-from ports.loop.slices import in_slices, taken_apart
+from ports.loop.slices import in_slices, items_taken_apart, taken_apart
 
 from ...errors import BrokerError
 from ...service.addresses import Advertised, broker_id
@@ -148,7 +148,7 @@ async def _topic(stats: TopicStats) -> dict[str, Any]:
     body = _fields(stats, leave_out=_OF_TOPIC_APART)
     if stats.compaction is not None:
         body["compaction"] = compaction_json(stats.compaction)
-    publishers, subscriptions = taken_apart(stats.publishers), taken_apart(stats.subscriptions.items())
+    publishers, subscriptions = taken_apart(stats.publishers), items_taken_apart(stats.subscriptions)
     del stats
     body["publishers"] = [_publisher(one) async for one in in_slices(publishers)]
     body["subscriptions"] = {name: _subscription(one) async for name, one in in_slices(subscriptions)}

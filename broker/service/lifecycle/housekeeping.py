@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from enum import Enum, auto
 
 from ports.logs import line
-from ports.loop.slices import in_slices
+from ports.loop.slices import in_slices, items_taken_apart
 from wire.record import record
 
 from ...errors import BrokerError, ServerError
@@ -189,7 +189,7 @@ class Housekeeping:
 
     async def _open_topics(self) -> AsyncIterator[tuple[str, Topic]]:
         """Topics of the beginning of a round, but for those closed before their turn; other tasks run between slices."""
-        for place, (name, topic) in enumerate(list(self._topics.items())):
+        for place, (name, topic) in enumerate(items_taken_apart(self._topics)):
             if place % _SLICE == 0:
                 await asyncio.sleep(0)
             if not topic.is_closed:

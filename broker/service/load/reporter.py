@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from metadata.store import MetadataError
 from ports.clock import Clock
 from ports.logs import line
+from ports.loop.slices import items_taken_apart
 from ports.metrics.machine_usage import MachineUsage
 
 from ...topic.contract import Topic
@@ -38,7 +39,7 @@ class ServedTopics:
     async def load(self) -> dict[Bundle, BundleStats]:
         """Load of each bundle, in slices."""
         found: dict[Bundle, BundleStats] = {}
-        for number, (name, topic) in enumerate(list(self.topics.items())):
+        for number, (name, topic) in enumerate(items_taken_apart(self.topics)):
             if number % _SLICE == _SLICE - 1:
                 await asyncio.sleep(0)
             bundle = self.bundle_of(TopicName.parse(name))

@@ -11,7 +11,7 @@ from dataclasses import replace
 from functools import partial
 
 from ports.logs import line
-from ports.loop.slices import do_in_slices
+from ports.loop.slices import do_in_slices, items_taken_apart
 
 from ...errors import BrokerError
 from ...policies.documents import from_topic_document
@@ -73,7 +73,7 @@ class PolicyEnforcement:
         await self._each(lambda name: name.removeprefix("non-").startswith(start))
 
     async def _each(self, concerns: Callable[[str], bool]) -> None:
-        for place, (name, topic) in enumerate(list(self._topics.all.items())):
+        for place, (name, topic) in enumerate(items_taken_apart(self._topics.all)):
             if place % _SLICE == 0:
                 await asyncio.sleep(0)
             if concerns(name):

@@ -6,13 +6,17 @@ import threading
 import weakref
 from collections.abc import Callable, Coroutine
 from functools import partial
-from itertools import chain
+from itertools import chain, pairwise
 from typing import Any
 
 import pytest
 
-from ports.loop.slices import aside, do_in_slices, in_slices, taken_apart
+from ports.loop.slices import SLICE, aside, do_in_slices, in_slices, items_taken_apart, let_go, taken_apart
 from tests.simulation.worlds import run
+
+
+class Thing:
+    """Can be watched."""
 
 
 def turns_of_others_during(work: Callable[[], Coroutine[Any, Any, None]]) -> int:
@@ -132,3 +136,45 @@ def test_what_it_raises_is_raised() -> None:
             await aside(lambda: int("x"), is_long=True)
 
     asyncio.run(scenario())
+
+
+def test_items_come_in_order_and_none_that_was_taken_stays() -> None:
+    things = {number: Thing() for number in range(100)}
+    watched = [weakref.ref(each) for each in things.values()]
+    taken = items_taken_apart(things)
+    things.clear()
+    for expected in range(100):
+        key, thing = next(taken)
+        assert key == expected
+        assert thing is watched[key]()
+        del thing
+        assert watched[key]() is None
+    assert next(taken, None) is None
+
+
+def test_the_pairs_of_items_are_made_one_by_one() -> None:
+    """So many at once would have the cycle collector look at all new objects."""
+    things = {str(number): number for number in range(30_000)}
+    gc.disable()
+    try:
+        before = sum(gc.get_count())
+        taken = items_taken_apart(things)
+        assert sum(gc.get_count()) - before < 100
+        assert next(taken) == ("0", 0)
+    finally:
+        gc.enable()
+
+
+def test_things_are_let_go_some_in_a_turn() -> None:
+    counts = list[int]()
+
+    async def work() -> None:
+        things = list(range(10 * SLICE))
+        letting_go = asyncio.create_task(let_go(things))
+        while things:
+            counts.append(len(things))
+            await asyncio.sleep(0)
+        await letting_go
+
+    asyncio.run(work())
+    assert max(before - after for before, after in pairwise(counts)) == SLICE

@@ -6,7 +6,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ports.loop.slices import in_slices, taken_apart
+from ports.loop.slices import in_slices, items_taken_apart, taken_apart
 
 from ....service.catalogue.catalogue import Catalogue
 from ....service.load.load_driver import LoadBalancing
@@ -44,7 +44,7 @@ class BrokerStatsRoutes:
     async def topics(self, request: Request) -> Response:
         """TopicStats of every topic that is served here, by namespace, bundle and domain."""
         found: dict[str, Any] = {}
-        async for text, topic in in_slices(list(self._catalogue.loaded_topics.items())):
+        async for text, topic in in_slices(items_taken_apart(self._catalogue.loaded_topics)):
             name = TopicName.parse(text)
             bundle = (await bundles_of(self._lookup, name.namespace)).of(name).range
             domains = found.setdefault(str(name.namespace), {}).setdefault(bundle, {})
@@ -54,7 +54,7 @@ class BrokerStatsRoutes:
     async def metrics(self, request: Request) -> Response:
         """Sums over the topics of each namespace, under the names of Apache's NamespaceStats."""
         by_namespace: dict[str, dict[str, float]] = {}
-        async for text, topic in in_slices(list(self._catalogue.loaded_topics.items())):
+        async for text, topic in in_slices(items_taken_apart(self._catalogue.loaded_topics)):
             sums = by_namespace.setdefault(str(TopicName.parse(text).namespace), {})
             stats = await topic.stats_in_slices()
             _add(sums, _of_topic(stats))
