@@ -1,10 +1,11 @@
 """Many works some at a time: results, failures and cancellation."""
 
 import asyncio
+from itertools import pairwise
 
 import pytest
 
-from ports.loop.side_by_side import side_by_side
+from ports.loop.side_by_side import AT_ONCE_MAX, side_by_side
 
 
 class Counted:
@@ -34,6 +35,26 @@ def test_all_are_done_and_told_in_the_order_given() -> None:
         assert failures == [str(each) for each in range(4, 100, 5)]
 
     asyncio.run(run())
+
+
+def test_a_turn_of_the_loop_does_some_of_the_works_that_wait_for_nothing() -> None:
+    async def work() -> None:
+        done.append(1)
+
+    async def count() -> None:
+        while True:
+            counts.append(len(done))
+            await asyncio.sleep(0)
+
+    async def run() -> None:
+        counting = asyncio.create_task(count())
+        await side_by_side(work() for _ in range(1000))
+        counting.cancel()
+
+    done, counts = list[int](), [0]
+    asyncio.run(run())
+    assert len(done) == 1000
+    assert max(after - before for before, after in pairwise(counts)) <= 2 * AT_ONCE_MAX
 
 
 def test_no_more_are_under_way_than_allowed() -> None:
