@@ -30,7 +30,7 @@ class Sessions:
 
 
 class FailingStore(MemoryStore):
-    """Its next `failures` writes are not answered."""
+    """A store that does not answer its next `failures` writes."""
 
     failures = 0
 

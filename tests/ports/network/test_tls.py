@@ -142,7 +142,7 @@ class Renewal:
         self.first = self.tls.context()
 
     def replace(self, other: Identity) -> None:
-        """As Kubernetes does it: each file is another one under the same name."""
+        """Put other files under the same names, as Kubernetes does."""
         for old, new in ((self.identity.key, other.key), (self.identity.certificate, other.certificate)):
             (old.parent / "new").write_bytes(new.read_bytes())
             os.replace(old.parent / "new", old)
@@ -179,7 +179,7 @@ def test_files_that_vanish_or_do_not_fit_leave_the_old_ones_in_use_until_they_fi
 def test_a_file_that_vanishes_while_it_is_loaded_leaves_the_old_ones_in_use(
     authority: Authority, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """It was there at the first look of the same renewal."""
+    """The same renewal has seen it a moment before."""
     renewal = Renewal(authority, tmp_path)
     renewal.replace(authority.sign("newer"))
     monkeypatch.setattr("ports.network.tls._check_readable", lambda file: renewal.identity.key.unlink(missing_ok=True))

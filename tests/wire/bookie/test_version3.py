@@ -1,17 +1,22 @@
-"""Answers of version 3."""
+"""Version 3 of the bookie protocol: a request that Apache's client (4.17.3) wrote, and refusals of bad ones."""
 
 import pytest
 
 from tests.wire.bookie.bookie_samples import KEY, entry
-from tests.wire.bookie.version3_samples import operation_of, request
+from tests.wire.bookie.version3_samples import LAC_FENCE_READ, operation_of, request
+from wire.bookie import version3
 from wire.bookie.codes import BookieCode
-from wire.bookie.requests import Rejected
+from wire.bookie.requests import Read, Rejected
 from wire.generated import bookie_protocol_pb2 as api
 
-LAC_FENCE_READ = bytes.fromhex(
-    "0a06080310011805a20626080710ffffffffffffffffff011a140000000000000000000000000000000000000000a00601"
-)
-"""Version 3, a fencing read of the last entry of ledger 7 with txnId 5 and a key of zeros."""
+
+def test_apaches_fencing_read_of_version_3_is_read() -> None:
+    found = version3.decode(LAC_FENCE_READ)
+    assert found is not None
+    assert found.operation == Read(7, -1, bytes(20))
+    response = api.Response.FromString(found.answers.read(BookieCode.ENOENTRY, 7, -1)[4:])
+    assert (response.header.txnId, response.header.operation, response.status) == (5, api.READ_ENTRY, api.ENOENTRY)
+    assert (response.readResponse.status, response.readResponse.entryId) == (api.ENOENTRY, -1)
 
 
 @pytest.mark.parametrize(

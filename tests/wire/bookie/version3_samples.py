@@ -13,3 +13,9 @@ def operation_of(data: bytes) -> object:
     decoded = version3.decode(data)
     assert decoded is not None
     return decoded.operation
+
+
+LAC_FENCE_READ = bytes.fromhex(
+    "0a06080310011805a20626080710ffffffffffffffffff011a140000000000000000000000000000000000000000a00601"
+)
+"""Version 3, a fencing read of the last entry of ledger 7 with txnId 5 and a key of zeros."""

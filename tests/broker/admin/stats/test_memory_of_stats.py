@@ -32,11 +32,11 @@ class Subscription(SubscriptionStats):
 
 
 class Publisher(PublisherStats):
-    """As `Subscription`."""
+    """The same as `Subscription`."""
 
 
 class Body(dict[str, Any]):
-    """As `Subscription`."""
+    """The same as `Subscription`."""
 
 
 def like(one: Any, kind: type) -> Any:

@@ -1,4 +1,4 @@
-"""wire.bookie: both versions against bytes that Apache's client (4.17.3) wrote, and what is wrong with bad ones."""
+"""Version 2 of the bookie protocol against bytes that Apache's client (4.17.3) wrote, and faults of bad ones."""
 
 import contextlib
 
@@ -7,8 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.wire.bookie.bookie_samples import KEY, add, answer, batch_read, entry, frame, read
+from tests.wire.bookie.version3_samples import LAC_FENCE_READ
 from wire.bookie import version2, version3
-from wire.bookie.codes import BookieCode
 from wire.bookie.requests import Add, Authenticate, BatchRead, Read, Rejected
 from wire.errors import MalformedCommand
 from wire.generated import bookie_protocol_pb2 as api
@@ -21,12 +21,6 @@ CRC32C_ADD = bytes.fromhex(
 """Ledger 7, entry 3, last add confirmed 2, length 100, password "pw", payload "hello"."""
 
 
-LAC_FENCE_READ = bytes.fromhex(
-    "0a06080310011805a20626080710ffffffffffffffffff011a140000000000000000000000000000000000000000a00601"
-)
-"""Version 3, a fencing read of the last entry of ledger 7 with txnId 5 and a key of zeros."""
-
-
 def test_apaches_add_is_read_byte_for_byte() -> None:
     run = take_adds(CRC32C_ADD, 0, len(CRC32C_ADD), 10, 1 << 20)
     assert run is not None
@@ -36,15 +30,6 @@ def test_apaches_add_is_read_byte_for_byte() -> None:
     slow = version2.decode(CRC32C_ADD[4:]).operation
     assert isinstance(slow, Add)
     assert (slow.entries.buffer, slow.master_key) == (CRC32C_ADD[28:], run.master_key)
-
-
-def test_apaches_fencing_read_of_version_3_is_read() -> None:
-    request = version3.decode(LAC_FENCE_READ)
-    assert request is not None
-    assert request.operation == Read(7, -1, bytes(20))
-    response = api.Response.FromString(request.answers.read(BookieCode.ENOENTRY, 7, -1)[4:])
-    assert (response.header.txnId, response.header.operation, response.status) == (5, api.READ_ENTRY, api.ENOENTRY)
-    assert (response.readResponse.status, response.readResponse.entryId) == (api.ENOENTRY, -1)
 
 
 def test_no_request_of_version_2_is_one_of_version_3() -> None:
@@ -93,11 +78,6 @@ def test_what_cannot_be_done_is_answered_with_the_protocols_code(data: bytes, an
 def test_what_cannot_even_be_answered_is_a_mistake_with_a_reason(data: bytes) -> None:
     with pytest.raises(MalformedCommand):
         version2.decode(data[4:])
-
-
-def request(operation: api.OperationType, **bodies: object) -> bytes:
-    header = api.BKPacketHeader(version=api.VERSION_THREE, operation=operation, txnId=9)
-    return api.Request(header=header, **bodies).SerializeToString()  # type: ignore[arg-type]
 
 
 @given(st.binary(max_size=120))
