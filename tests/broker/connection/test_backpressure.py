@@ -5,7 +5,7 @@ from collections.abc import Callable
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.connection.producers.publish_gate import CONNECTION_BYTES_MAX, PublishGate, PublishMemory
+from broker.connection.producers.publish_gate import SHARED_BYTES_MAX, PublishGate, PublishMemory
 from broker.connection.requests.under_way import REQUESTS_MAX
 from broker.connection.settings import ConnectionSettings
 from ports.network.outbox import FLUSH_BYTES, HIGH_WATER_BYTES
@@ -43,8 +43,8 @@ def test_reading_stops_at_the_limit_of_bytes() -> None:
         async with a_peer() as peer:
             taken = await peer.produce()
             taken.is_held = True
-            one = 1 << 20
-            for index in range(CONNECTION_BYTES_MAX // one - 1):
+            one = SHARED_BYTES_MAX // 8
+            for index in range(7):
                 peer.send(send(1, index), message(b"x" * one))
             assert not peer.transport.is_paused()
             peer.send(send(1, 100), message(b"x" * one))

@@ -8,7 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from broker.connection.producers.publish_gate import CONNECTION_BYTES_MAX, PublishGate, PublishMemory
+from broker.connection.producers.publish_gate import (
+    ALONE_AFTER_BYTES,
+    CONNECTION_BYTES_MAX,
+    SHARED_BYTES_MAX,
+    PublishGate,
+    PublishMemory,
+)
 
 MEMORY_BYTES, MESSAGES_MAX = 3000, 5
 STEPS = st.lists(st.tuples(st.integers(0, 2), st.integers(1, 3), st.integers(1, 2000)), max_size=60)
@@ -75,10 +81,20 @@ def test_memory_that_is_not_given_back_when_a_receipt_opens_the_gate_is_found() 
         play([(0, 5, 100), (0, 5, 100)])
 
 
-def test_a_gate_is_shut_by_bytes_alone_and_opens_at_half_of_them() -> None:
+def publish_alone(gate: PublishGate) -> None:
+    """Publishes as much as shows that no other connection does, with little in flight."""
+    for _ in range(2 * ALONE_AFTER_BYTES // SHARED_BYTES_MAX):
+        gate.began(1, SHARED_BYTES_MAX // 2)
+        gate.ended(1, SHARED_BYTES_MAX // 2)
+
+
+@pytest.mark.parametrize("is_alone", [False, True])
+def test_a_gate_is_shut_by_bytes_alone_and_opens_at_half_of_them(is_alone: bool) -> None:
     changes: list[bool] = []
     gate = PublishGate(PublishMemory(1 << 30), 1000, lambda: changes.append(gate.is_shut))
-    half = CONNECTION_BYTES_MAX // 2
+    if is_alone:
+        publish_alone(gate)
+    half = (CONNECTION_BYTES_MAX if is_alone else SHARED_BYTES_MAX) // 2
     gate.began(1, half)
     gate.began(1, 1)
     assert changes == []
@@ -88,6 +104,31 @@ def test_a_gate_is_shut_by_bytes_alone_and_opens_at_half_of_them() -> None:
     assert changes == [True], "one byte more than half is there"
     gate.ended(1, 1)
     assert changes == [True, False]
+
+
+def test_a_message_of_another_connection_lowers_the_limit_of_bytes_of_a_busy_one() -> None:
+    memory, changes = PublishMemory(1 << 30), list[bool]()
+    busy = PublishGate(memory, 1000, lambda: changes.append(busy.is_shut))
+    quiet = PublishGate(memory, 1000, lambda: None)
+    publish_alone(busy)
+    busy.began(1, CONNECTION_BYTES_MAX - 1)
+    quiet.began(1, 100)
+    assert changes == [], "the limit applies from the next message on"
+    busy.began(1, 1)
+    busy.ended(1, CONNECTION_BYTES_MAX - 1)
+    assert changes == [True, False]
+    busy.began(1, SHARED_BYTES_MAX - 1)
+    assert changes == [True, False, True]
+    assert not quiet.is_shut
+
+
+def test_a_connection_is_alone_again_once_others_have_been_silent_for_long() -> None:
+    memory = PublishMemory(1 << 30)
+    busy, quiet = (PublishGate(memory, 1000, lambda: None) for _ in range(2))
+    for gate in (busy, quiet, busy):
+        publish_alone(gate)
+    busy.began(1, CONNECTION_BYTES_MAX - 1)
+    assert not busy.is_shut
 
 
 def test_a_gate_that_rates_hold_opens_when_the_last_has_let_go_and_nothing_else_keeps_it_shut() -> None:
