@@ -51,7 +51,14 @@ class BundleNotFound(BrokerError):
     """No range of the namespace is called so."""
 
     def __init__(self, namespace: str, text: str) -> None:
-        super().__init__(ServerError.NOT_ALLOWED, f"{text[:100]} is no bundle of namespace {namespace}")
+        super().__init__(ServerError.NOT_ALLOWED, f"Invalid bundle range: {text[:100]} is no bundle of namespace {namespace}")
+
+
+class TooManyTopics(BrokerError):
+    """The namespace has as many topics as its policy or the broker allows."""
+
+    def __init__(self) -> None:
+        super().__init__(ServerError.NOT_ALLOWED, "Exceed maximum number of topics in namespace.")
 
 
 class BundleUnsettled(BrokerError):

@@ -28,6 +28,7 @@ from ...service.errors import (
     NoSuchBroker,
     NoSuchListener,
     PartitionsChanged,
+    TooManyTopics,
     TopicConflict,
 )
 from .json_texts import is_large, json_texts
@@ -133,7 +134,7 @@ async def on_broker_error(request: Request, error: Exception) -> Response:
             return refusal(404, "Namespace not found" if topic else "Namespace does not exist")
         case TopicConflict():
             return refusal(409, "This topic already exists")
-        case BundleNotFound() | NotDynamic() | BadDynamicValue() | NoSuchListener():
+        case BundleNotFound() | TooManyTopics() | NotDynamic() | BadDynamicValue() | NoSuchListener():
             return refusal(412, error.message)
         case BundleUnsettled():
             return refusal(503, error.message)

@@ -79,6 +79,17 @@ class EachPartition:
             raise refused[0]
         return done
 
+    async def do_on(
+        self, name: TopicName, method: str, after: str, work: Callable[[Topic], Awaitable[None]], body: bytes
+    ) -> None:
+        """Does `work` on one partition, which is made where it is missing. Another broker that serves it gets a request whose
+        path has `after` behind the topic; a refusal with 409, for what is there already, counts as done."""
+        try:
+            await self._do_one(name, method, after, work, body, may_create=True)
+        except Refusal as refused:
+            if refused.status != 409:
+                raise
+
     async def _ask_one(self, name: TopicName, route: str, tell: Tell) -> Any:
         try:
             return await tell(await self._lifecycle.topic(name, may_create=False))

@@ -2,10 +2,10 @@
 
 from dataclasses import dataclass
 
-from ...errors import BrokerError, ServerError
 from ...policies.policies import AutoTopicCreation
 from ..catalogue.catalogue import Catalogue
 from ..catalogue.topic_kinds import require_kind
+from ..errors import TooManyTopics
 from ..policies.namespace_policies import NamespacePolicies
 from ..settings import BrokerSettings
 from ..topic_name import NamespaceName, TopicName
@@ -32,10 +32,10 @@ class CreationRules:
         await self.catalogue.namespaces.require(topic.namespace)
 
     async def require_room(self, namespace: NamespaceName, more: int) -> None:
-        """Raises NOT_ALLOWED when `more` topics would exceed the limit. System topics do not count."""
+        """Raises TooManyTopics when `more` topics would exceed the limit. System topics do not count."""
         of_namespace = (await self.policies.read(namespace)).max_topics
         limit = self.settings.max_topics_per_namespace if of_namespace is None else of_namespace
         if limit <= 0 or await self.catalogue.stored_count(namespace) + more <= limit:
             return
         if len(await self.catalogue.list_topics(namespace)) + more > limit:
-            raise BrokerError(ServerError.NOT_ALLOWED, f"Exceed maximum number of topics in namespace {namespace}: {limit}")
+            raise TooManyTopics

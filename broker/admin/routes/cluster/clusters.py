@@ -59,7 +59,7 @@ class ClusterRoutes:
             Endpoint("POST", _CLUSTER, self.update, access("UPDATE_CLUSTER"), body=ClusterData, answer=Text.NOTHING),
             Endpoint("DELETE", _CLUSTER, self.delete, access("DELETE_CLUSTER")),
             Endpoint("GET", peers, self.peers, access("GET_PEER_CLUSTER"), answer=list[str]),
-            Endpoint("POST", peers, self.set_peers, access("UPDATE_PEER_CLUSTER"), body=list[str]),
+            Endpoint("POST", peers, self.set_peers, access("UPDATE_PEER_CLUSTER"), body=list[str] | None, body_optional=True),
             Endpoint("GET", _CLUSTER + "/migrate", self.migration, access("GET_CLUSTER_MIGRATION"), answer=ClusterUrl),
         ]
 
@@ -110,10 +110,11 @@ class ClusterRoutes:
         return no_content() if peers is None else json_answer(peers)
 
     async def set_peers(self, request: Request) -> Response:
-        """Replaces the peers of a cluster."""
-        cluster, peers = request.path_params["cluster"], list(dict.fromkeys(request.state.body))
+        """Replaces the peers of a cluster; without a body, or with null, it has none from then on."""
+        cluster, given = request.path_params["cluster"], request.state.body
+        peers = None if given is None else list(dict.fromkeys(given))
         known = await self._store.children(ROOT)
-        for peer in peers:
+        for peer in peers or ():
             if peer.lower() == cluster.lower():
                 raise Refusal(412, f"{peer} itself can't be part of peer-list")
             if peer not in known:

@@ -72,5 +72,5 @@ class ResourceQuotaRoutes:
         namespace, text = namespace_of(request), request.path_params["bundle"]
         await self._catalogue.namespaces.require(namespace)
         if (await bundles_of(self._lookup, namespace)).named(text) is None:
-            raise Refusal(412, f"{text[:100]} is no bundle of namespace {namespace}")
+            raise Refusal(412, f"Invalid bundle range: {text[:100]} is no bundle of namespace {namespace}")
         return f"{ROOT}/{namespace}/{text}"

@@ -13,6 +13,7 @@ from ....security.authorization.needs import Kind
 from ....service.catalogue.catalogue import Catalogue
 from ....service.lifecycle.topic_lifecycle import TopicLifecycle
 from ....service.lookup import Lookup
+from ....service.topic_name import TopicName
 from ....topic.contract import Topic
 from ...rest.answers import Refusal, json_answer, no_content, parsed_json, read_bytes
 from ...rest.each_partition import EachPartition, where_subscribed
@@ -54,8 +55,16 @@ class SubscriptionRoutes:
         subscription, content = request.path_params["subscription"], await read_bytes(request)
         body = parsed_json(content)
         place = Place(LATEST) if body is None else read_place(body)
+        await self._check_partition(topic_of(request))
         await self._parts.do(request, lambda topic: _create(topic, subscription, place), content, may_create=True)
         return no_content()
+
+    async def _check_partition(self, topic: TopicName) -> None:
+        """Refuses a partition beyond the number that its topic has."""
+        if topic.is_partition:
+            partitions = (await self._catalogue.partitioned_topics.get(topic.partitioned)).partitions
+            if 0 < partitions <= topic.partition_index:
+                raise Refusal(412, "Topic does not exist and cannot be auto-created")
 
     async def delete(self, request: Request) -> Response:
         """Deletes a subscription, also of each partition."""

@@ -23,6 +23,7 @@ from ...rest.endpoints import Access, Endpoint, Query
 from ...rest.names import TOPIC, full_names, names_in, namespace_of, topic_of
 from ...stats.partitioned_stats import partitioned_stats_json
 from ...stats.topic_stats import STATS_QUERY, told_stats
+from .new_partitions import copy_subscriptions
 
 _AUTHORITATIVE = Query("authoritative", bool, False)
 _FORCE = Query("force", bool, False)
@@ -119,6 +120,7 @@ class TopicRoutes:
             raise Refusal(422, f"Desired partitions {partitions} can't be less than the current partitions {now}.")
         if partitions > now:
             await self._catalogue.partitioned_topics.update(topic, partitions)
+        await copy_subscriptions(self._parts, topic, partitions)
         return no_content()
 
     async def delete_partitioned(self, request: Request) -> Response:

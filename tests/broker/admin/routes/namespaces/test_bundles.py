@@ -50,7 +50,8 @@ def test_a_standalone_splits_its_bundles_as_it_is_asked_and_serves_their_topics_
             if topic_hash(name) >= 0x20000000  # the others were in what was given up
         }
         answer = await world.call("PUT", f"{NAMESPACE}/0x00000000_0x40000000/split")
-        assert (answer.status, answer.json["reason"]) == (412, "0x00000000_0x40000000 is no bundle of namespace public/default")
+        reason = "Invalid bundle range: 0x00000000_0x40000000 is no bundle of namespace public/default"
+        assert answer.refused == (412, reason)
         assert (await world.get("/admin/v2/namespaces/public/none/bundles")).status == 404
 
     play(scenario)

@@ -156,6 +156,9 @@ def test_a_cluster_and_its_peers() -> None:
         assert await asked(world, "PUT", "clusters/c", data) == 200
         assert await refused(world, "PUT", "clusters/c", data) == (409, "Cluster already exists")
         assert await asked(world, "POST", "clusters/c/peers", ["standalone"]) == 204
+        assert await asked(world, "POST", "clusters/c/peers", None) == 204, "AdminApi2Test.testPeerCluster: it has none then"
+        assert (await world.get("/admin/v2/clusters/c")).json["peerClusterNames"] is None
+        assert await asked(world, "POST", "clusters/c/peers", ["standalone"]) == 204
         assert await refused(world, "POST", "clusters/c/peers", ["c"]) == (412, "c itself can't be part of peer-list")
         assert await refused(world, "POST", "clusters/c/peers", ["d"]) == (412, "Peer cluster d does not exist")
         assert await asked(world, "POST", "clusters/c", {"serviceUrl": "http://y:1"}) == 200

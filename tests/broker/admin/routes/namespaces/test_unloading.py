@@ -82,7 +82,7 @@ def test_a_standalone_unloads_a_namespace_and_a_range_of_it() -> None:
 @pytest.mark.parametrize("text", ["nonsense", "0x40000000_0x00000000", "0x1_0x2"])
 def test_a_range_that_is_none_is_412(text: str) -> None:
     async def scenario(world: AdminWorld) -> None:
-        refused = (412, f"{text} is no bundle of namespace public/default")
+        refused = (412, f"Invalid bundle range: {text} is no bundle of namespace public/default")
         assert (await world.call("PUT", f"{NAMESPACE}/{text}/unload")).refused == refused
         world.service.lookup.owners = AnotherOwner(OTHER)
         assert (await world.call("PUT", f"{NAMESPACE}/{text}/unload")).refused == refused

@@ -7,6 +7,8 @@ import pytest
 from tests.broker.admin.admin_world import NAME, TOPICS, AdminWorld, play
 from tests.broker.topic.topic_world import PRODUCER, ProducerEnd
 
+NAMESPACE = "/admin/v2/namespaces/public/default"
+
 
 def test_a_partitioned_topic_is_created_read_and_deleted() -> None:
     async def scenario(world: AdminWorld) -> None:
@@ -76,6 +78,45 @@ def test_partitions_become_more_never_fewer() -> None:
         assert len((await world.get(TOPICS)).json) == 4
         missing = (409, f"Topic {NAME}/none is not the partitioned topic.")
         assert (await world.topic("POST", "none/partitions", 4)).refused == missing
+
+    play(scenario)
+
+
+def test_new_partitions_have_the_subscriptions_of_the_first_from_the_earliest_message_on() -> None:
+    """AdminApi2Test.testIncrementPartitionsOfTopic: what was sent to a new partition was in nobody's backlog."""
+
+    async def scenario(world: AdminWorld) -> None:
+        await world.done("PUT", "p/partitions", 1)
+        await world.done("PUT", "p-partition-0/subscription/s%2Fencoded", {"ledgerId": -1, "properties": {"a": "b"}})
+        await world.done("POST", "p/partitions", 3)
+        for index in (1, 2):
+            [(name, found)] = (await world.topic("GET", f"p-partition-{index}/stats")).json["subscriptions"].items()
+            assert (name, found["subscriptionProperties"]) == ("s/encoded", {"a": "b"})
+        await world.done("PUT", "p-partition-0/subscription/second")
+        await world.done("POST", "p/partitions", 3)
+        assert set((await world.topic("GET", "p-partition-2/stats")).json["subscriptions"]) == {"s/encoded", "second"}
+
+    play(scenario)
+
+
+def test_a_subscription_on_a_partition_that_its_topic_does_not_have_is_refused() -> None:
+    """AdminApi2Test.testFailedUpdatePartitionedTopic expects 412; it was 405."""
+
+    async def scenario(world: AdminWorld) -> None:
+        await world.done("PUT", "p/partitions", 2)
+        refused = (412, "Topic does not exist and cannot be auto-created")
+        assert (await world.topic("PUT", "p-partition-2/subscription/s")).refused == refused
+
+    play(scenario)
+
+
+def test_a_topic_over_the_limit_of_its_namespace_is_refused_in_apaches_words() -> None:
+    async def scenario(world: AdminWorld) -> None:
+        await world.call("POST", f"{NAMESPACE}/maxTopicsPerNamespace", 2)
+        await world.done("PUT", "p/partitions", 2)
+        refused = (412, "Exceed maximum number of topics in namespace.")
+        assert (await world.topic("PUT", "q/partitions", 1)).refused == refused
+        assert (await world.topic("PUT", "q")).refused == refused
 
     play(scenario)
 
