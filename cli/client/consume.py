@@ -13,7 +13,6 @@ from cli.admin.commands.message_ids import position
 from cli.client.errors import ClientError
 from cli.client.lasting import LOOK_SECONDS, Notices, attend
 from cli.client.pattern import TopicPattern
-from cli.client.received import Message, Undecodable, decoded
 from cli.client.schemas import TopicSchemas, read_value
 from cli.client.shown import Origin, as_json, as_text, content_of, value_text
 from cli.client.subscription import MASK, Arrival, Reading, Subscription
@@ -21,6 +20,7 @@ from cli.client.topic import PARTITION, partitions_of
 from cli.client_configuration import ClientConfiguration
 from wire.errors import RemoteError
 from wire.generated.pulsar_api_pb2 import CommandSubscribe
+from wire.received import Message, Undecodable, decoded
 
 QUEUE_DEFAULT = 1000
 CONFIRM_SECONDS_MAX = 30.0

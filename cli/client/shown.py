@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from cli.admin.output import dump, plain
-from cli.client.received import Message
+from wire.received import Message
 
 BOUNDARY = "----- got message -----"
 

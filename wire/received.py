@@ -11,7 +11,8 @@ from wire.payloads import batch_messages, broker_entry_metadata, message_metadat
 
 
 class Message(NamedTuple):
-    """One message. Times in milliseconds; key None for none; `batch_index` -1 for one that is in no batch."""
+    """One message. Times in milliseconds; key None for none; `batch_index` -1 for one that is in no batch. `key_text`: the key
+    as it is stored, in base64 if its producer says so."""
 
     key: str | None
     properties: Mapping[str, str]
@@ -25,6 +26,7 @@ class Message(NamedTuple):
     schema_version: bytes
     replicated_from: str
     message_index: int | None
+    key_text: str | None = None
 
 
 class Decoded(NamedTuple):
@@ -77,7 +79,7 @@ def _message(
     batch_index: int,
     index: int | None,
 ) -> Message:
-    key = about.partition_key if about.HasField("partition_key") else None
+    key = key_text = about.partition_key if about.HasField("partition_key") else None
     if key is not None and about.partition_key_b64_encoded:
         key = base64.b64decode(key).decode(errors="replace")
     return Message(
@@ -93,6 +95,7 @@ def _message(
         metadata.schema_version,
         metadata.replicated_from,
         index,
+        key_text,
     )
 
 
