@@ -20,7 +20,7 @@ from setuptools.command.sdist import sdist
 
 HERE = Path(__file__).resolve().parent
 PRODUCT = "interpulse.product"
-FOLDERS = ("bookie", "bookkeeper", "broker", "cli", "managed_ledger", "metadata", "ports", "wire")
+FOLDERS = ("bookie", "bookkeeper", "broker", "cli", "handlers", "managed_ledger", "metadata", "ports", "wire")
 NO_COMPILER = "the kernels are not compiled and run as plain Python, slower"
 UNCOMPILED_CYTHON = '''"""The module `cython` of kernels that are not compiled: it says that they are not."""
 

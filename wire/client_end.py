@@ -1,8 +1,8 @@
 """ClientEnd: the client's end of one connection to a broker. Bytes in, commands out; and the bytes to send. Pure.
 
 Owns the bytes that are no whole frame yet, the numbers of requests, and the signs of life. Answers pings, and challenges where
-it has credentials. Drivers own the socket, and decide what commands mean: `cli.client` (blocking), `broker.service.neighbours`
-and `broker.proxy` (asyncio). docs/adr/0037-one-client-end.md says who has another one, and why.
+it has credentials. Drivers own the socket, and decide what commands mean: `cli.client` (blocking), `broker.service.neighbours`,
+`broker.proxy` and `handlers.websocket` (asyncio). docs/adr/0037-one-client-end.md says who has another one, and why.
 """
 
 from collections.abc import Callable, Iterator

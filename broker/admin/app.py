@@ -2,6 +2,7 @@
 
 import asyncio
 import socket
+from collections.abc import Callable
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -55,6 +56,8 @@ from .routes.topics.topics import TopicRoutes
 from .routes.transactions.internals import TransactionInternalRoutes
 from .routes.transactions.stats import TransactionStatRoutes
 from .routes.transactions.transactions import TransactionRoutes
+
+Upgrade = Callable[[], asyncio.Protocol]
 
 
 def admin_app(
@@ -117,13 +120,13 @@ def admin_app(
     return Starlette(routes=[dispatcher], exception_handlers=handlers, middleware=[Middleware(Audit)])
 
 
-async def serve_admin(app: Starlette, listening: socket.socket) -> asyncio.Server:
-    """Serve on a bound socket."""
-    return await asyncio.get_running_loop().create_server(WebPort(app), sock=listening)
+async def serve_admin(app: Starlette, listening: socket.socket, upgrade: Upgrade | None = None) -> asyncio.Server:
+    """Serve on a bound socket. `upgrade`: makes the protocol of a WebSocket; None: there are none."""
+    return await asyncio.get_running_loop().create_server(WebPort(app, upgrade=upgrade), sock=listening)
 
 
-def serve_admin_tls(app: Starlette, listening: socket.socket, tls: RenewedTls) -> TlsPort:
+def serve_admin_tls(app: Starlette, listening: socket.socket, tls: RenewedTls, upgrade: Upgrade | None = None) -> TlsPort:
     """On a bound socket that listens, as `serve_admin` without TLS."""
-    port = TlsPort(listening, WebPort(app), tls)
+    port = TlsPort(listening, WebPort(app, upgrade=upgrade), tls)
     port.start()
     return port

@@ -103,7 +103,7 @@ async def _serve_until(
     with closing(bound_web_ports(server.server_settings, server.tls_settings)) as web, ExitStack() as in_front:
         await server.start()
         await server.serve(web.number, web.tls_number)
-        await web.serve(server.service, store, server.security, server.tls, server.coordinators)
+        await web.serve(server.service, store, server.security, server.tls, server.coordinators, server.websockets)
         if member is not None:
             in_front.callback(await _serve_in_front(member, server, web))
         settle_interpreter()

@@ -31,10 +31,12 @@ from broker.transaction.coordinators import Coordinators, initialise_coordinator
 from broker.transaction.settings import TransactionSettings
 from broker.transaction.snapshots.snapshots import Snapshots
 from broker.transaction.transactions import BrokerTransactions
+from cli.broker.websockets import WebSockets
 from cli.configuration.changes import ChangingSettings
 from cli.configuration.loading import Configuration
 from cli.configuration.server_settings import ServerSettings
 from cli.version import VERSION
+from handlers.websocket.settings import WebSocketSettings
 from managed_ledger.factory import ManagedLedgerFactory
 from managed_ledger.settings import ManagedLedgerSettings
 from metadata.metered_store import MeteredStore
@@ -57,6 +59,7 @@ BROKER_SETTINGS = (
     TlsSettings,
     NeighbourSettings,
     TransactionSettings,
+    WebSocketSettings,
 )
 
 
@@ -108,6 +111,8 @@ class BrokerParts:
             self._transactions = BrokerTransactions(transactions, self.managed_ledgers, self.service, clock)
         coordinators = None if self._transactions is None else self._transactions.coordinators
         self.listener = Listener(self.service, configuration.settings(ConnectionSettings), self.security, coordinators)
+        sockets = configuration.settings(WebSocketSettings)
+        self.websockets = WebSockets(sockets, self.listener, clock, rng) if sockets.web_socket_service_enabled else None
 
     def _fill_meters(self, configuration: Configuration) -> None:
         meters = self.service.meters
@@ -154,6 +159,8 @@ class BrokerParts:
     async def stop(self) -> None:
         """Stops: new connections are refused, topics are unloaded and their marks written."""
         self.listener.stop_accepting()
+        if self.websockets is not None:
+            self.websockets.close()
         if self._transactions is not None:
             await self._transactions.close()
         await self._snapshots.close()

@@ -64,7 +64,7 @@ class BrokerServer:
         self.server_settings = self._parts.server_settings
         self.service = self._parts.service
         self.security, self.tls, self.tls_settings = self._parts.security, self._parts.tls, self._parts.tls_settings
-        self.coordinators = self._parts.coordinators
+        self.coordinators, self.websockets = self._parts.coordinators, self._parts.websockets
         self.listener = self._parts.listener
         self._members: Members | None = None
 

@@ -11,6 +11,7 @@ from broker.security.tls_settings import TlsSettings
 from broker.service.broker_service import BrokerService
 from broker.transaction.coordinators import Coordinators
 from cli.broker.process import bound_socket
+from cli.broker.websockets import WebSockets
 from cli.configuration.server_settings import ServerSettings
 from cli.version import VERSION
 from metadata.store import MetadataStore
@@ -28,6 +29,7 @@ class WebPorts:
     settings: ServerSettings
     app: Any = None
     """Application that both ports serve, once there is one."""
+    websockets: WebSockets | None = None
     _server: asyncio.Server | None = None
     _tls_server: TlsPort | None = None
 
@@ -46,6 +48,7 @@ class WebPorts:
         security: Security | None,
         tls: RenewedTls | None,
         coordinators: Coordinators | None,
+        websockets: WebSockets | None = None,
     ) -> None:
         """Imported only now: a fifth of the time to start is this import, and publishing does not need it."""
         from broker.admin.app import admin_app, serve_admin, serve_admin_tls
@@ -53,11 +56,11 @@ class WebPorts:
 
         met = None if security is None else security.authentication.meters
         app = self._limited(admin_app(service, store, VERSION, authorizer(security), coordinators, met), service.meters)
-        self.app = app
+        self.app, self.websockets = app, websockets
         if self.plain is not None:
-            self._server = await serve_admin(app, self.plain)
+            self._server = await serve_admin(app, self.plain, websockets)
         if self.tls is not None and tls is not None:
-            self._tls_server = serve_admin_tls(app, self.tls, tls)
+            self._tls_server = serve_admin_tls(app, self.tls, tls, websockets)
 
     def _limited(self, app: Any, meters: BrokerMeters) -> Any:
         """Both ports together have one limit."""

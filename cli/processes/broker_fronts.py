@@ -63,7 +63,7 @@ class BrokerFronts:
         listening = self._member.front(key)
         if listening is None:
             return
-        port = WebPort(ForAll(self._web.app, self._member))
+        port = WebPort(ForAll(self._web.app, self._member), upgrade=self._web.websockets)
         if tls is None:
             self._open.append(await asyncio.get_running_loop().create_server(port, sock=listening, backlog=BACKLOG))
             return

@@ -98,7 +98,9 @@ async def _serve(configuration: Configuration, directory: Path, json_ready: str 
     standalone.hand_over_files()
     web = bound_web_ports(standalone.server_settings, standalone.tls_settings)
     await standalone.serve(web.number, web.tls_number)
-    await web.serve(standalone.service, store, standalone.security, standalone.tls, standalone.coordinators)
+    await web.serve(
+        standalone.service, store, standalone.security, standalone.tls, standalone.coordinators, standalone.websockets
+    )
     settle_interpreter()
     tell_ready(standalone.service, json_ready)
     await stop.wait()

@@ -64,7 +64,7 @@ class Standalone:
         self.managed_ledgers = self._parts.managed_ledgers
         self.service = self._parts.service
         self.security, self.tls, self.tls_settings = self._parts.security, self._parts.tls, self._parts.tls_settings
-        self.coordinators = self._parts.coordinators
+        self.coordinators, self.websockets = self._parts.coordinators, self._parts.websockets
 
     async def start(self) -> None:
         """Storage first; clients are let in last. StandaloneFailed."""

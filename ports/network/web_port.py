@@ -6,6 +6,7 @@ Owns what is the same for all connections of a port, and knows no route. Importe
 import asyncio
 import logging
 import string
+from collections.abc import Callable
 from email.utils import formatdate
 from typing import Any
 
@@ -60,9 +61,10 @@ class WebProtocol(H11Protocol):
 
 
 class WebPort:
-    """Port of one application. Called for each connection, plain or after its TLS handshake."""
+    """Port of one application. Called for each connection, plain or after its TLS handshake. `upgrade` makes the protocol of a
+    connection whose request asks for a WebSocket, and gets that request again; None: such requests are answered as others."""
 
-    def __init__(self, app: Any, clock: Clock | None = None) -> None:
+    def __init__(self, app: Any, clock: Clock | None = None, upgrade: Callable[[], asyncio.Protocol] | None = None) -> None:
         self._config = Config(
             app, lifespan="off", ws="none", access_log=False, log_config=None, server_header=False, proxy_headers=False
         )
@@ -71,6 +73,14 @@ class WebPort:
         # uvicorn's warning of it ("Unsupported upgrade request") would be most of the log. Its errors are kept.
         logging.getLogger("uvicorn.error").setLevel(logging.ERROR)
         self._state = DatedState(clock or RealClock())
+        self._upgrade = upgrade
 
     def __call__(self) -> WebProtocol:
-        return WebProtocol(config=self._config, server_state=self._state, app_state={})
+        protocol = WebProtocol(config=self._config, server_state=self._state, app_state={})
+        if self._upgrade is not None:
+            protocol.ws_protocol_class = self._upgraded  # type: ignore[assignment]  # it is only called
+        return protocol
+
+    def _upgraded(self, **_: Any) -> asyncio.Protocol:
+        assert self._upgrade is not None
+        return self._upgrade()

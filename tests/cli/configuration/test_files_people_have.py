@@ -122,11 +122,9 @@ def test_a_plugin_for_certificates_without_one_is_a_warning_for_a_standalone() -
     assert [warning for warning in found.warnings if "there is no certificate to show" in warning]
 
 
-def test_endpoints_for_websockets_are_refused_by_a_broker_that_was_asked_for_them() -> None:
-    """Apache's standalone.conf asks for WebSocket endpoints in every copy; a broker's configuration asks only on purpose."""
-    text = "webSocketServiceEnabled=true\n"
-    assert report("a", text, [], BROKER).errors != []
-    assert report("a", text, [], STANDALONE).errors == []
+@pytest.mark.parametrize("kind", [BROKER, STANDALONE])
+def test_endpoints_for_websockets_are_there_for_a_file_that_asks_for_them(kind: str) -> None:
+    assert report("a", "webSocketServiceEnabled=true\n", [], kind).errors == []
 
 
 def test_a_provider_that_nothing_is_made_of_does_no_harm() -> None:

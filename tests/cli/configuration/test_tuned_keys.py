@@ -33,7 +33,7 @@ from wire.bookie.digests import DigestType
 FILE = Path(__file__).parents[1] / "apache" / "tuned-keys.txt"
 REFUSED = {
     "bindAddresses", "internalListenerName", "haProxyProtocolEnabled",  # one address a port
-    "entryFilterNames", "functionsWorkerEnabled", "webSocketServiceEnabled",  # Java's classes, other servers
+    "entryFilterNames", "functionsWorkerEnabled",  # Java's classes, other servers
     "managedLedgerOffloadDriver",
     "loadManagerClassName", "loadBalancerLoadPlacementStrategy",
     "compactionRateByEntries", "isThrottleByBytes", "journalFormatVersionToWrite", "journalWriteData", "listeningInterface",
@@ -65,7 +65,7 @@ def test_what_is_refused_of_the_tuned_keys_is_known() -> None:
 
 
 def test_no_setting_is_read_by_nobody() -> None:
-    layers = ("broker", "managed_ledger", "bookkeeper", "bookie", "cli", "metadata", "ports")
+    layers = ("handlers", "broker", "managed_ledger", "bookkeeper", "bookie", "cli", "metadata", "ports")
     code = "\n".join(path.read_text() for layer in layers for path in (ROOT / layer).rglob("*.py"))
     attributes = set(re.findall(r"\.(\w+)", code))
     classes = {*BROKER_SETTINGS, *STANDALONE_SETTINGS, *BOOKIE_SETTINGS, *AUTORECOVERY, *PROXY_SETTINGS}

@@ -56,8 +56,8 @@ def test_a_key_that_would_be_ignored_is_refused_with_the_reason() -> None:
 
 
 def test_everything_that_is_refused_is_said_at_once() -> None:
-    text = "webSocketServiceEnabled=true\nfunctionsWorkerEnabled=true"
-    with pytest.raises(BadSetting, match=r"functionsWorkerEnabled=true: .*; webSocketServiceEnabled=true: "):
+    text = "enablePackagesManagement=true\nfunctionsWorkerEnabled=true"
+    with pytest.raises(BadSetting, match=r"enablePackagesManagement=true: .*; functionsWorkerEnabled=true: "):
         settle(load_configuration([("broker.conf", text)], []), BROKER, BROKER_SETTINGS)
 
 
