@@ -120,7 +120,8 @@ async def told_stats(topic: Topic, query: Mapping[str, Any], here: Advertised) -
         if not query["subscriptionBacklogSize"]:
             one["backlogSize"] = -1
         if query["getEarliestTimeInBacklog"]:
-            time = one["earliestMsgPublishTimeInBacklog"] = await topic.operations.earliest_publish_time_ms(name)
+            time = await topic.operations.earliest_publish_time_ms(name)
+            one["earliestMsgPublishTimeInBacklog"] = time if one["msgBacklog"] else -1
             earliest = time if 0 < time < (earliest or time + 1) else earliest
     body["earliestMsgPublishTimeInBacklogs"] = earliest
     return body

@@ -246,6 +246,7 @@ class CursorRoutes:
     async def terminate(self, request: Request) -> Response:
         """Terminates a topic, and returns the id of its last message."""
         name = topic_of(request)
+        _refuse_for_system_topics(name)
         topic = await self._whole(name, "Termination of a partitioned topic is not allowed")
         await topic.terminate()
         return json_answer(last_message_id_json(topic.operations.log.last_confirmed, name.partition_index))
@@ -253,6 +254,7 @@ class CursorRoutes:
     async def terminate_partitions(self, request: Request) -> Response:
         """Terminates each partition, and returns their last messages by the index of the partition."""
         name = topic_of(request)
+        _refuse_for_system_topics(name)
         if not (await self._catalogue.partitioned_topics.get(name)).partitions:
             reason = "Termination of a non-partitioned topic is not allowed using partitioned-terminate"
             raise Refusal(405, f"{reason}, please use terminate commands")
@@ -289,3 +291,9 @@ def _nothing_to_expire(request: Request) -> str:
         f"Expire message by timestamp is issued on topic {topic_of(request)} for subscription {params['subscription']} due to"
         " ongoing message expiration not finished or subscription almost catch up."
     )
+
+
+def _refuse_for_system_topics(name: TopicName) -> None:
+    """Policies and transactions of a namespace whose system topic was terminated could not be written any more."""
+    if name.is_system:
+        raise Refusal(405, "Termination of a system topic is not allowed")

@@ -68,11 +68,11 @@ class TopicPropertyRoutes:
         ]
 
     async def properties(self, request: Request) -> Response:
-        """Tells the properties of a topic."""
+        """Tells the properties of a topic; 204 for a partitioned topic that has none."""
         name = topic_of(request)
         found = await self._catalogue.partitioned_topics.get(name)
         if found.partitions:
-            return json_answer(dict(found.properties))
+            return json_answer(dict(found.properties)) if found.properties else no_content()
         topic = await self._lifecycle.topic(name, may_create=False)
         return json_answer(dict(topic.operations.log.properties))
 

@@ -265,6 +265,17 @@ def test_internal_stats_show_what_was_skipped_and_who_is_too_far_behind() -> Non
     play(scenario)
 
 
+def test_a_system_topic_is_not_terminated() -> None:
+    """AdminApi2Test.testTerminateSystemTopic: no policy of a topic could be set any more."""
+
+    async def scenario(world: AdminWorld) -> None:
+        refused = (405, "Termination of a system topic is not allowed")
+        for path in ("__change_events/terminate", "__change_events/terminate/partitions"):
+            assert (await world.topic("POST", path)).refused == refused
+
+    play(scenario)
+
+
 def test_a_terminated_topic_takes_no_more_and_its_last_message_is_told() -> None:
     async def scenario(world: AdminWorld) -> None:
         topic = await filled(world)

@@ -141,12 +141,16 @@ def test_stats_have_every_member_that_apaches_have() -> None:
 def test_stats_leave_out_and_look_up_what_is_asked_for() -> None:
     async def scenario(world: AdminWorld) -> None:
         await filled(world)
+        plain = (await world.topic("GET", "t/stats")).json
+        assert plain["subscriptions"]["s"]["backlogSize"] > 0
         query = "getEarliestTimeInBacklog=true&subscriptionBacklogSize=false&excludeConsumers=true&excludePublishers=true"
         stats = (await world.topic("GET", f"t/stats?{query}")).json
         assert stats["earliestMsgPublishTimeInBacklogs"] == stats["subscriptions"]["s"]["earliestMsgPublishTimeInBacklog"] > 0
         assert stats["subscriptions"]["s"]["backlogSize"] == -1
-        plain = (await world.topic("GET", "t/stats")).json
-        assert plain["subscriptions"]["s"]["backlogSize"] > 0
+        await world.done("POST", "t/subscription/s/skip_all")
+        empty = (await world.topic("GET", f"t/stats?{query}")).json
+        assert empty["subscriptions"]["s"]["earliestMsgPublishTimeInBacklog"] == -1, "it has no backlog"
+        assert empty["earliestMsgPublishTimeInBacklogs"] == 0
         assert plain["earliestMsgPublishTimeInBacklogs"] == 0
 
     play(scenario)
