@@ -153,7 +153,7 @@ def test_items_come_in_order_and_none_that_was_taken_stays() -> None:
 
 
 def test_the_pairs_of_items_are_made_one_by_one() -> None:
-    """So many at once would have the cycle collector look at all new objects."""
+    """Pairs that are made together would have the cycle collector look at all new objects."""
     things = {str(number): number for number in range(30_000)}
     gc.disable()
     try:

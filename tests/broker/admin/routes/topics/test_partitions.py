@@ -84,23 +84,6 @@ def test_partitions_become_more_never_fewer() -> None:
     play(scenario)
 
 
-def test_new_partitions_have_the_subscriptions_of_the_first_from_the_earliest_message_on() -> None:
-    """AdminApi2Test.testIncrementPartitionsOfTopic: what was sent to a new partition was in nobody's backlog."""
-
-    async def scenario(world: AdminWorld) -> None:
-        await world.done("PUT", "p/partitions", 1)
-        await world.done("PUT", "p-partition-0/subscription/s%2Fencoded", {"ledgerId": -1, "properties": {"a": "b"}})
-        await world.done("POST", "p/partitions", 3)
-        for index in (1, 2):
-            [(name, found)] = (await world.topic("GET", f"p-partition-{index}/stats")).json["subscriptions"].items()
-            assert (name, found["subscriptionProperties"]) == ("s/encoded", {"a": "b"})
-        await world.done("PUT", "p-partition-0/subscription/second")
-        await world.done("POST", "p/partitions", 3)
-        assert set((await world.topic("GET", "p-partition-2/stats")).json["subscriptions"]) == {"s/encoded", "second"}
-
-    play(scenario)
-
-
 def test_a_subscription_on_a_partition_that_its_topic_does_not_have_is_refused() -> None:
     """AdminApi2Test.testFailedUpdatePartitionedTopic expects 412; it was 405."""
 
