@@ -292,8 +292,7 @@ class Consumers:
     def ends(self) -> Iterator[Callable[[], None]]:
         """The connection is gone: returns the calls that close each, and keeps none of the consumers."""
         handles, self._handles = self._handles, {}
-        attached = [handle.consumer for handle in handles.values() if handle.consumer is not None]
-        return (consumer.close for consumer in taken_apart(attached))
+        return (handle.consumer.close for handle in taken_apart(handles.values()) if handle.consumer is not None)
 
 
 def _revoke(handle: ConsumerHandle, reason: str) -> None:
