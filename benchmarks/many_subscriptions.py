@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """Very many of one thing, made and deleted in rounds, beside a publisher elsewhere.
 
-    .venv/bin/python -m benchmarks.many_subscriptions --what subscriptions --rounds 3 --count 30000
+    .venv/bin/python -m benchmarks.many_subscriptions                                # 30,000 subscriptions, two rounds
+    .venv/bin/python -m benchmarks.many_subscriptions --what readers producers --rounds 3 --count 10000
 
 Each kind on a standalone of its own. `subscriptions`: durable ones on one topic, which is deleted with all of them. `readers`
 and `producers`: on one topic, from one connection that closes. `consumers`: as subscriptions, but their consumers stay until
@@ -11,8 +12,9 @@ third as many partitions and namespaces.
 
 Prints a line of JSON for each round: the server's resident memory at most and after the round, seconds, and how long another
 process waited for its publishes (100 a second, one at a time) in each part of the round, in milliseconds. `loop_worst`: the
-same on a non-persistent topic, whose messages wait for no disk and no thread: how long the loop was busy. The last line has
-the memory `--later` seconds after the last round: messages that came meanwhile are in memory until a bookie's flush.
+same on a non-persistent topic, whose messages wait for no disk and no thread: how long the loop was busy. `objects_mb`: what
+Python's objects take of the memory; `arenas_mb`: what its allocator has for them (`benchmarks/held_memory.py`). The last line
+has the memory `--later` seconds after the last round: messages that came meanwhile are in memory until a bookie's flush.
 `--slow-turns FILE` writes down which code a long turn of the server's loop was in (`benchmarks/slow_turns.py`).
 """
 
@@ -28,6 +30,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from benchmarks.held_memory import told
 from benchmarks.operations import ROOT, WebClient, web_client
 from benchmarks.raw_client import RawClient, Unexpected, frame, process_use
 from tests.clients.server_process import Ready, ServerProcess
@@ -236,19 +239,39 @@ def most_mb(pid: int) -> int:
     return round(int(next(line for line in status.splitlines() if line.startswith("VmHWM")).split()[1]) / 1024)
 
 
-class WatchedServer(ServerProcess):
+class TellingServer(ServerProcess):
+    """A server that tells what its memory is."""
+
+    def launch_command(self, command: Sequence[str]) -> None:
+        """The same arguments, for `benchmarks.held_memory` in the place of `bin/pulsar`."""
+        super().launch_command([sys.executable, "-m", "benchmarks.held_memory", *command[1:]])
+
+    def memory(self) -> Row:
+        """Megabytes: resident, and of Python's allocator."""
+        assert self.ready is not None
+        return {"rss_mb": round(process_use(self.ready.pid).resident_mb)} | self.allocated()
+
+    def allocated(self) -> Row:
+        assert self.ready is not None
+        return told(self.ready.pid, self.log)
+
+
+class WatchedServer(TellingServer):
     """A server that writes down its slow turns."""
 
     slow_turns = ""
 
     def launch_command(self, command: Sequence[str]) -> None:
         """The same arguments, for `benchmarks.slow_turns` in the place of `bin/pulsar`."""
-        super().launch_command([sys.executable, "-m", "benchmarks.slow_turns", self.slow_turns, *command[1:]])
+        ServerProcess.launch_command(self, [sys.executable, "-m", "benchmarks.slow_turns", self.slow_turns, *command[1:]])
+
+    def allocated(self) -> Row:
+        return {}
 
 
 def measure(kind: str, rounds: int, count: int, settings: tuple[str, ...], later_seconds: float, slow_turns: str) -> None:
     with tempfile.TemporaryDirectory(prefix="interpulse-benchmark-") as scratch:
-        server = (WatchedServer if slow_turns else ServerProcess)(
+        server = (WatchedServer if slow_turns else TellingServer)(
             Path(scratch), ("forceDeleteNamespaceAllowed=true", *settings)
         )
         if isinstance(server, WatchedServer):
@@ -256,7 +279,7 @@ def measure(kind: str, rounds: int, count: int, settings: tuple[str, ...], later
         ready = server.start()
         try:
             publisher = Publisher(ready)
-            row: Row = {"what": kind, "count": count, "rss_mb": round(process_use(ready.pid).resident_mb)}
+            row: Row = {"what": kind, "count": count} | server.memory()
             with publisher.during(row, "quiet"):
                 time.sleep(SETTLE_SECONDS)
             print(json.dumps(row), flush=True)
@@ -266,10 +289,9 @@ def measure(kind: str, rounds: int, count: int, settings: tuple[str, ...], later
                 row["rss_at_most_mb"] = most_mb(ready.pid)
                 with publisher.during(row, "after"):
                     time.sleep(SETTLE_SECONDS)
-                row["rss_mb"] = round(process_use(ready.pid).resident_mb)
-                print(json.dumps(row), flush=True)
+                print(json.dumps(row | server.memory()), flush=True)
             time.sleep(later_seconds)
-            print(json.dumps({"rss_later_mb": round(process_use(ready.pid).resident_mb)}), flush=True)
+            print(json.dumps({"later": server.memory()}), flush=True)
         finally:
             server.stop()
 
@@ -277,7 +299,7 @@ def measure(kind: str, rounds: int, count: int, settings: tuple[str, ...], later
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--what", choices=list(KINDS), nargs="+", default=["subscriptions"])
-    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--count", type=int, default=30_000)
     parser.add_argument("--later", type=float, default=LATER_SECONDS, metavar="SECONDS")
     parser.add_argument("--slow-turns", default="", metavar="FILE")
