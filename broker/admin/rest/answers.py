@@ -31,7 +31,7 @@ from ...service.errors import (
     TooManyTopics,
     TopicConflict,
 )
-from .json_texts import is_large, json_texts
+from .json_texts import ENCODER, is_large, json_texts
 
 log = logging.getLogger(__name__)
 
@@ -50,10 +50,6 @@ _STATUS_BY_CODE = {
     ServerError.SERVICE_NOT_READY: 503,
     ServerError.TOO_MANY_REQUESTS: 429,
 }
-
-
-_ENCODER = json.JSONEncoder(separators=(",", ":"))
-"""json.dumps would make one for each answer."""
 
 
 class Refusal(Exception):
@@ -75,7 +71,7 @@ class BadRequest(Refusal):
 def json_answer(value: Any, status: int = 200) -> Response:
     if is_large(value):
         return _LargeAnswer(value, status)
-    return Response(_ENCODER.encode(value), status, media_type="application/json")
+    return Response(ENCODER.encode(value), status, media_type="application/json")
 
 
 class _LargeAnswer(Response):
@@ -83,7 +79,7 @@ class _LargeAnswer(Response):
 
     def __init__(self, value: Any, status: int) -> None:
         super().__init__(status_code=status, media_type="application/json")
-        self._texts = json_texts(value, _ENCODER.encode)
+        self._texts = json_texts(value, ENCODER.encode)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         pieces = await _pieces(self._texts)

@@ -16,6 +16,7 @@ from ports.loop.slices import in_slices, items_taken_apart
 
 from ...topic.statistics.compaction_stats import CompactedLedgerFacts
 from ...topic.statistics.topic_stats import SubscriptionStats
+from ..rest.json_texts import ENCODER, LARGE, Written
 from .compactions import compacted_ledger_json
 
 _RANGES_SHOWN_MAX = 10_000
@@ -46,12 +47,13 @@ async def internal_stats_json(
     none of them; `schema_ledgers`: id, entries and bytes of those in which the topic's schemas are."""
     ledgers = log.ledgers()
     current = ledgers[-1] if ledgers and ledgers[-1].is_open else None
-    told = dict(subscriptions or {})
+    told, waiting, is_written = dict(subscriptions or {}), 0, len(log.cursors) > LARGE
+    cursors: dict[str, Any] = Written() if is_written else {}
     del subscriptions
-    cursors = {
-        name: _cursor(cursor, ledgers, log, told.pop(decode_name(name), None))
-        async for name, cursor in in_slices(items_taken_apart(log.cursors))
-    }
+    async for name, cursor in in_slices(items_taken_apart(log.cursors)):
+        one = _cursor(cursor, ledgers, log, told.pop(decode_name(name), None))
+        waiting += one["waitingReadOp"]
+        cursors[name] = ENCODER.encode(one) if is_written else one
     return {
         "entriesAddedCounter": log.entry_count,
         "numberOfEntries": log.entry_count,
@@ -59,7 +61,7 @@ async def internal_stats_json(
         "currentLedgerEntries": 0 if current is None else current.entries,
         "currentLedgerSize": 0 if current is None else current.size_bytes,
         "lastLedgerCreatedTimestamp": _iso(log.last_ledger_created_ms),
-        "waitingCursorsCount": sum(cursor["waitingReadOp"] for cursor in cursors.values()),
+        "waitingCursorsCount": waiting,
         "pendingAddEntriesCount": 0,
         "lastConfirmedEntry": str(log.last_confirmed),
         "state": "Terminated" if log.is_terminated else "LedgerOpened" if current else "ClosedLedger",

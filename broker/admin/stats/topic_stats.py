@@ -6,12 +6,13 @@ there.
 import asyncio
 import dataclasses
 import logging
-from collections.abc import Hashable, Mapping
+from collections.abc import Awaitable, Callable, Hashable, Mapping
 from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, cast
 
 from managed_ledger.contract import ManagedCursor
+from metadata.paths import encode_name
 from ports.logs import line
 from ports.loop.slices import in_slices, items_taken_apart, taken_apart
 
@@ -22,6 +23,7 @@ from ...topic.statistics.compaction_stats import CompactionStats
 from ...topic.statistics.delayed_stats import IndexMetric
 from ...topic.statistics.topic_stats import PublisherStats, SubscriberStats, SubscriptionStats, TopicStats
 from ..rest.endpoints import Query
+from ..rest.json_texts import ENCODER, LARGE, Written
 from .compactions import compaction_json
 
 STATS_QUERY = (
@@ -93,28 +95,22 @@ _CONSUMER_NEUTRAL: Mapping[str, Any] = {
 }
 
 
-async def topic_stats_json(topic: Topic) -> dict[str, Any]:
-    """TopicStats of one topic or partition, as far as nothing has to be read for it."""
-    body = await _topic(await topic.stats_in_slices())
-    cursors, holes = topic.operations.log.cursors, dict.fromkeys(_HOLES, 0)
-    async for name, one in in_slices(body["subscriptions"].items()):
-        cursor = cursors.get(name)
-        if cursor is not None:
-            one |= _holes(cursor)
-        for each in _HOLES:
-            holes[each] += one[each]
-    return body | holes
+async def topic_stats_json(topic: Topic, *, written: bool = False) -> dict[str, Any]:
+    """TopicStats of one topic or partition, as far as nothing has to be read for it. `written`: very many subscriptions are
+    given as JSON texts."""
+
+    async def asked(_: str, one: dict[str, Any]) -> None:
+        """Leaves the subscription as it is."""
+
+    return await _topic(topic, await topic.stats_in_slices(), asked, written=written)
 
 
-async def told_stats(topic: Topic, query: Mapping[str, Any], here: Advertised) -> dict[str, Any]:
-    """Returns the stats as STATS_QUERY asks for them."""
-    body = await topic_stats_json(topic)
-    body["ownerBroker"] = broker_id(here)
-    body |= await _backlog_age(topic)
-    if query["excludePublishers"]:
-        body["publishers"] = []
+async def told_stats(topic: Topic, query: Mapping[str, Any], here: Advertised, *, written: bool = False) -> dict[str, Any]:
+    """Returns the stats as STATS_QUERY asks for them. `written` as above."""
     earliest = 0
-    async for name, one in in_slices(body["subscriptions"].items()):
+
+    async def asked(name: str, one: dict[str, Any]) -> None:
+        nonlocal earliest
         if query["excludeConsumers"]:
             one["consumers"] = []
         if not query["subscriptionBacklogSize"]:
@@ -123,6 +119,12 @@ async def told_stats(topic: Topic, query: Mapping[str, Any], here: Advertised) -
             time = await topic.operations.earliest_publish_time_ms(name)
             one["earliestMsgPublishTimeInBacklog"] = time if one["msgBacklog"] else -1
             earliest = time if 0 < time < (earliest or time + 1) else earliest
+
+    body = await _topic(topic, await topic.stats_in_slices(), asked, written=written)
+    body["ownerBroker"] = broker_id(here)
+    body |= await _backlog_age(topic)
+    if query["excludePublishers"]:
+        body["publishers"] = []
     body["earliestMsgPublishTimeInBacklogs"] = earliest
     return body
 
@@ -144,16 +146,30 @@ async def _backlog_age(topic: Topic) -> dict[str, Any]:
     return {} if oldest is None else dict(zip(AGE, (oldest[1], oldest[0]), strict=True))
 
 
-async def _topic(stats: TopicStats) -> dict[str, Any]:
-    """Keeps no member of `stats` whose JSON is made: those of a slice leave memory in its turn."""
+async def _topic(
+    topic: Topic, stats: TopicStats, asked: Callable[[str, dict[str, Any]], Awaitable[None]], *, written: bool
+) -> dict[str, Any]:
+    """Keeps no member of `stats` whose JSON is made: those of a slice leave memory in its turn. `asked` changes the JSON of
+    a subscription."""
     body = _fields(stats, leave_out=_OF_TOPIC_APART)
     if stats.compaction is not None:
         body["compaction"] = compaction_json(stats.compaction)
     publishers, subscriptions = taken_apart(stats.publishers), items_taken_apart(stats.subscriptions)
+    is_written = written and len(stats.subscriptions) > LARGE
     del stats
+    cursors, holes = topic.operations.log.cursors, dict.fromkeys(_HOLES, 0)
+    found: dict[str, Any] = Written() if is_written else {}
+    async for name, each in in_slices(subscriptions):
+        one = _subscription(each)
+        cursor = cursors.get(encode_name(name))
+        if cursor is not None:
+            one |= _holes(cursor)
+        for hole in _HOLES:
+            holes[hole] += one[hole]
+        await asked(name, one)
+        found[name] = ENCODER.encode(one) if is_written else one
     body["publishers"] = [_publisher(one) async for one in in_slices(publishers)]
-    body["subscriptions"] = {name: _subscription(one) async for name, one in in_slices(subscriptions)}
-    return {**TOPIC_NEUTRAL, **body}
+    return {**TOPIC_NEUTRAL, **body, **holes, "subscriptions": found}
 
 
 def _subscription(stats: SubscriptionStats) -> dict[str, Any]:

@@ -48,7 +48,7 @@ class BrokerStatsRoutes:
             name = TopicName.parse(text)
             bundle = (await bundles_of(self._lookup, name.namespace)).of(name).range
             domains = found.setdefault(str(name.namespace), {}).setdefault(bundle, {})
-            domains.setdefault(name.domain, {})[text] = await topic_stats_json(topic)
+            domains.setdefault(name.domain, {})[text] = await topic_stats_json(topic, written=True)
         return json_answer(found)
 
     async def metrics(self, request: Request) -> Response:

@@ -162,7 +162,7 @@ class TopicRoutes:
     async def stats(self, request: Request) -> Response:
         """Returns the rates in and out of a topic, and the backlogs of its subscriptions."""
         topic = await self._loaded(topic_of(request))
-        return json_answer(await told_stats(topic, request.state.query, self._lookup.advertised))
+        return json_answer(await told_stats(topic, request.state.query, self._lookup.advertised, written=True))
 
     async def partitioned_stats(self, request: Request) -> Response:
         """Tells the stats of a partitioned topic: sums, and each partition by itself."""

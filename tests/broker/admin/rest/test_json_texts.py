@@ -6,7 +6,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
-from broker.admin.rest.json_texts import LARGE, is_large, json_texts
+from broker.admin.rest.json_texts import LARGE, Written, is_large, json_texts
 
 encode = json.JSONEncoder(separators=(",", ":")).encode
 SCALARS = st.none() | st.booleans() | st.integers() | st.text(max_size=3)
@@ -32,3 +32,10 @@ def test_whether_a_value_is_large_is_known_without_a_look_at_all_of_it() -> None
     assert is_large({"a": {str(number): number for number in range(LARGE)}})
     assert not is_large({"a": list(range(LARGE - 1))})
     assert not is_large("x" * 10_000)
+
+
+@given(SMALL, st.integers(0, 3))
+def test_an_object_that_is_written_already_is_not_encoded_again(value: Any, count: int) -> None:
+    members = {f"m{number}": value for number in range(count)}
+    written = Written({name: encode(each) for name, each in members.items()})
+    assert "".join(json_texts([{"a": written}, value], encode)) == encode([{"a": members}, value])

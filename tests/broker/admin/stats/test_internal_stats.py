@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from broker.admin.stats.internal_stats import internal_stats_json
+from broker.admin.stats.topic_stats import topic_stats_json
 from broker.topic.contract import SubscriptionType
 from tests.broker.topic.test_topic_on_managed_ledger import StoredWorld
 from tests.broker.topic.topic_world import ack_run, run
@@ -87,6 +88,22 @@ def test_when_the_last_ledger_was_begun_is_told_before_and_after_the_first_appen
         world.storage.clock.ms += 60_000
         await world.publish_many(1)
         assert datetime.fromisoformat((await told(world))["lastLedgerCreatedTimestamp"]) == begun, "it goes on in that ledger"
+        await world.topic.close()
+
+    run(scenario)
+
+
+def test_the_holes_of_a_subscription_are_told_whatever_its_name_is() -> None:
+    async def scenario() -> None:
+        world = StoredWorld()
+        await world.open()
+        consumer, end = await world.consumer(type=SubscriptionType.SHARED, subscription="a b")
+        await world.publish_many(3)
+        consumer.acknowledge_run(ack_run(end.positions[1]))
+        await asyncio.sleep(5)
+        stats = await topic_stats_json(world.topic)
+        assert stats["subscriptions"]["a b"]["nonContiguousDeletedMessagesRanges"] == 1
+        assert stats["nonContiguousDeletedMessagesRanges"] == 1
         await world.topic.close()
 
     run(scenario)

@@ -5,6 +5,8 @@ To free the stats of 30,000 subscriptions at once takes 60 ms, and their JSON tw
 
 import asyncio
 import dataclasses
+import gc
+import json
 import weakref
 from collections.abc import Callable, Coroutine, Iterable
 from itertools import pairwise
@@ -13,6 +15,8 @@ from typing import Any
 import pytest
 
 from broker.admin.metrics.topics import Tables
+from broker.admin.rest.json_texts import LARGE, json_texts
+from broker.admin.stats.internal_stats import internal_stats_json
 from broker.admin.stats.partitioned_stats import partitioned_stats_json
 from broker.admin.stats.topic_stats import topic_stats_json
 from broker.metrics_settings import MetricsSettings
@@ -32,11 +36,11 @@ class Subscription(SubscriptionStats):
 
 
 class Publisher(PublisherStats):
-    """The same as `Subscription`."""
+    """Can be watched, too."""
 
 
 class Body(dict[str, Any]):
-    """The same as `Subscription`."""
+    """Can be watched, too."""
 
 
 def like(one: Any, kind: type) -> Any:
@@ -132,3 +136,33 @@ def test_a_turn_of_the_loop_adds_up_some_partitions_or_subscriptions(partitions:
         assert counter.longest < counter.steps / 4, f"of {counter.steps} in all"
 
     asyncio.run(scenario())
+
+
+async def many_told(count: int) -> tuple[Any, Any]:
+    """The stats of a topic, and its internal stats."""
+    world = TopicWorld()
+    for number in range(count):
+        await world.topic.subscriptions.create(f"s {number}", from_earliest=True)
+    internal = await internal_stats_json(world.topic.ledger, None, world.topic.stats().subscriptions)
+    return await topic_stats_json(world.topic, written=True), internal
+
+
+def test_very_many_subscriptions_are_told_as_few_are() -> None:
+    async def scenario() -> None:
+        for few, many, member in zip(await many_told(1), await many_told(LARGE + 1), ("subscriptions", "cursors"), strict=True):
+            (one,) = few[member].values()
+            found = json.loads("".join(json_texts(many, json.dumps)))
+            assert len(found[member]) == LARGE + 1
+            assert all(each == one for each in found[member].values())
+            assert found.keys() == few.keys()
+
+    run(scenario)
+
+
+def test_the_cycle_collector_has_nothing_to_look_at_in_very_many_subscriptions() -> None:
+    async def scenario() -> None:
+        stats, internal = await many_told(LARGE + 1)
+        for members in (stats["subscriptions"], internal["cursors"]):
+            assert not [each for each in members.values() if gc.is_tracked(each)]
+
+    run(scenario)

@@ -1,20 +1,16 @@
 """Consumers of one connection: subscribing, leaving, what they are asked, and what is refused to all."""
 
 import asyncio
-from collections.abc import Callable, Iterator
 from dataclasses import replace
-from functools import partial
-from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
-from broker.connection.consumers.consumers import PROPERTIES_BYTES_MAX, Consumers
+from broker.connection.consumers.consumers import PROPERTIES_BYTES_MAX
 from broker.errors import BrokerError, ServerError
 from broker.topic.contract import KeySharedMeta, KeySharedMode, SubscriptionType
 from tests.broker.connection.peer import Peer, a_peer, a_server, ack, flow, message, play, settle, subscribe
 from tests.broker.fake_topics import entry_run
-from tests.cost import steps
 from wire.frames import encode
 from wire.generated import pulsar_api_pb2 as api
 from wire.generated.pulsar_api_pb2 import BaseCommand
@@ -395,23 +391,3 @@ def test_a_consumer_with_a_schema_does_not_make_one_for_a_topic_that_is_in_use_w
             assert (await peer.ask(get_schema())).get_schema_response.error_code == api.TopicNotFound
 
     play(scenario)
-
-
-def test_the_end_of_very_many_consumers_begins_without_a_look_at_each_and_closes_them_in_order() -> None:
-    closed = list[int]()
-
-    class Attached:
-        def __init__(self, number: int) -> None:
-            self.consumer = None if number % 10 == 9 else SimpleNamespace(close=partial(closed.append, number))
-
-    def begun(count: int) -> tuple[int, Iterator[Callable[[], None]]]:
-        consumers = object.__new__(Consumers)
-        consumers._handles = {number: cast(Any, Attached(number)) for number in range(count)}
-        found = list[Iterator[Callable[[], None]]]()
-        return steps(lambda: found.append(consumers.ends())), found[0]
-
-    (few, _), (many, ends) = begun(100), begun(800)
-    assert many - few <= 3 * 700, "copies of a list, and no bytecodes for each"
-    for end in ends:
-        end()
-    assert closed == [number for number in range(800) if number % 10 != 9]
