@@ -36,6 +36,17 @@ class Decoded(NamedTuple):
     permits: int
 
 
+class Opened(NamedTuple):
+    """Messages that are decoded one by one, as they are taken; RemoteError at the first that cannot be. `message_count` of
+    them are to come; `batch_size` 0: in no batch.
+    """
+
+    messages: Iterator[Message]
+    permits: int
+    message_count: int
+    batch_size: int
+
+
 class Undecodable(Exception):
     """A message that this client cannot read; the text says why."""
 
@@ -44,6 +55,12 @@ def decoded(section: bytes, unacknowledged: Sequence[int] = ()) -> Decoded:
     """Without those of a batch that are acknowledged already: `unacknowledged` has a bit for each that is not, in words of
     64; none at all when no message of it is acknowledged. Undecodable, RemoteError.
     """
+    opened = opened_entry(section, unacknowledged)
+    return Decoded(list(opened.messages), opened.permits)
+
+
+def opened_entry(section: bytes, unacknowledged: Sequence[int] = ()) -> Opened:
+    """Like `decoded`: a batch of very many messages takes its time only as its messages are taken."""
     split = split_section(section)
     verify(split)
     metadata = message_metadata(split)
@@ -55,8 +72,10 @@ def decoded(section: bytes, unacknowledged: Sequence[int] = ()) -> Decoded:
     about = broker_entry_metadata(split)
     last_index = about.index if about is not None and about.HasField("index") else None
     if not metadata.HasField("num_messages_in_batch"):
-        return Decoded([_message(metadata, metadata, payload, -1, last_index)], 1)
-    return Decoded(list(_of_batch(metadata, payload, unacknowledged, last_index)), metadata.num_messages_in_batch)
+        return Opened(iter([_message(metadata, metadata, payload, -1, last_index)]), 1, 1, 0)
+    size = metadata.num_messages_in_batch
+    count = sum(word.bit_count() for word in unacknowledged) if unacknowledged else size
+    return Opened(_of_batch(metadata, payload, unacknowledged, last_index), size, min(count, size), size)
 
 
 def _of_batch(

@@ -21,7 +21,7 @@ from wire.generated.pulsar_api_pb2 import (
     CommandSubscribe,
     MessageIdData,
 )
-from wire.received import Undecodable, decoded
+from wire.received import Undecodable, opened_entry
 
 from .effects import Effect, End, Now, Reattach, Send, Tell, Unsubscribe
 from .errors import CloseCode
@@ -33,6 +33,8 @@ from .redelivery import Redelivery
 from .window import Arrived, Window
 
 DELIVERED_MAX = 50_000
+TURN_MESSAGES = 256
+"""Messages that a session sends in one turn of the loop."""
 Entry = tuple[int, int, int]
 """Place, ledger and entry."""
 SHARED = frozenset({CommandSubscribe.Shared, CommandSubscribe.Key_Shared})
@@ -110,24 +112,23 @@ class ConsumerSession:
         """A message that cannot be read stays unacknowledged, as with Apache's client (cryptoFailureAction FAIL)."""
         at = about.message_id
         try:
-            found = decoded(section, [word & (1 << 64) - 1 for word in about.ack_set])
+            found = opened_entry(section, [word & (1 << 64) - 1 for word in about.ack_set])
         except (Undecodable, RemoteError):
-            self._window.take(place, 1, [])
+            self._window.take(place, 1, iter(()), 0)
             return self._flow()
-        size = found.permits if found.messages and found.messages[0].batch_index >= 0 else 0
-        arrived = [
-            Arrived(place, at.ledger_id, at.entry_id, size, about.redelivery_count, message) for message in found.messages
-        ]
-        self._window.take(place, found.permits, arrived)
+        size, redeliveries = found.batch_size, about.redelivery_count
+        arrived = (Arrived(place, at.ledger_id, at.entry_id, size, redeliveries, each) for each in found.messages)
+        self._window.take(place, found.permits, arrived, found.message_count)
         if size:
-            self._open_batches[place, at.ledger_id, at.entry_id] = _OpenBatch(len(arrived))
+            self._open_batches[place, at.ledger_id, at.entry_id] = _OpenBatch(found.message_count)
         return self._deliver(now)
 
     # ---- To the client
 
     def _deliver(self, now: Now) -> list[Effect]:
+        """A part of the messages that may be sent; the timer sends the rest."""
         effects: list[Effect] = []
-        while (arrived := self._window.next()) is not None:
+        while len(effects) < TURN_MESSAGES and (arrived := self._window.next()) is not None:
             effects.append(Tell(self._told(arrived, now)))
         return effects + self._flow()
 
@@ -235,7 +236,7 @@ class ConsumerSession:
     # ---- Time
 
     def due(self) -> float | None:
-        return self._redelivery.due()
+        return 0.0 if self._window.has_next else self._redelivery.due()
 
     def on_timer(self, now: Now) -> list[Effect]:
         entries = dict.fromkeys(self._redelivery.refusals_due(now.seconds))
@@ -244,7 +245,7 @@ class ConsumerSession:
             if known is not None:
                 entries[known.entry] = None
                 self._window.allowed += not self._options.is_pulled
-        return [*self._again(entries), *self._deliver(now)] if entries else []
+        return [*(self._again(entries) if entries else ()), *self._deliver(now)]
 
     def _again(self, entries: dict[Entry, None]) -> list[Effect]:
         """Entries are delivered again: these of a shared subscription, otherwise all of their consumers (ConsumerImpl)."""

@@ -10,9 +10,9 @@ from wire.client_end import Received
 from wire.errors import RemoteError
 from wire.frames import encode
 from wire.generated.pulsar_api_pb2 import BaseCommand, CommandAck, CommandFlow, CommandMessage, CommandSubscribe, MessageIdData
-from wire.received import Undecodable, decoded
+from wire.received import Undecodable, opened_entry
 
-from .consuming import DELIVERED_MAX, about_message
+from .consuming import DELIVERED_MAX, TURN_MESSAGES, about_message
 from .effects import Effect, End, Now, Reattach, Send, Tell
 from .errors import CloseCode
 from .json_forms import BadJson, end_of_topic_text, message_text, read_command
@@ -71,23 +71,22 @@ class ReaderSession:
         """A message that cannot be read is left out, as with Apache's client (cryptoFailureAction FAIL)."""
         at = about.message_id
         try:
-            found = decoded(section)
+            found = opened_entry(section)
         except (Undecodable, RemoteError):
-            self._window.take(place, 1, [])
+            self._window.take(place, 1, iter(()), 0)
             return self._flow()
-        size = found.permits if found.messages and found.messages[0].batch_index >= 0 else 0
-        start = self._read[place]
+        size, redeliveries, start = found.batch_size, about.redelivery_count, self._read[place]
         is_same = (start.ledger_id, start.entry_id) == (at.ledger_id, at.entry_id)
-        first = start.batch_index + 1 if is_same else 0
-        messages = [each for each in found.messages if not size or each.batch_index >= first]
-        arrived = [Arrived(place, at.ledger_id, at.entry_id, size, about.redelivery_count, each) for each in messages]
-        self._window.take(place, found.permits, arrived)
+        first = start.batch_index + 1 if size and is_same else -1
+        messages = (each for each in found.messages if each.batch_index >= first)
+        arrived = (Arrived(place, at.ledger_id, at.entry_id, size, redeliveries, each) for each in messages)
+        self._window.take(place, found.permits, arrived, found.message_count)
         return self._deliver()
 
     def _deliver(self) -> list[Effect]:
         effects: list[Effect] = []
         read: dict[int, MessageIdData] = {}
-        while (arrived := self._window.next()) is not None:
+        while len(effects) < TURN_MESSAGES and (arrived := self._window.next()) is not None:
             place, message = arrived.place, arrived.message
             partition = int(self.topics[place].rpartition("-partition-")[2]) if self._is_partitioned else -1
             text = id_text(arrived.ledger_id, arrived.entry_id, partition, message.batch_index, arrived.batch_size)
@@ -128,7 +127,7 @@ class ReaderSession:
         return self._deliver()
 
     def due(self) -> float | None:
-        return None
+        return 0.0 if self._window.has_next else None
 
     def on_timer(self, now: Now) -> list[Effect]:
-        return []
+        return self._deliver()

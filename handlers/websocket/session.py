@@ -54,7 +54,7 @@ class Session:
         self._tasks: dict[asyncio.Task[None], None] = {}
         self._timer: asyncio.TimerHandle | None = None
         self._machine: Machine
-        self._is_open = True
+        self._is_open, self._is_blocked = True, False
 
     # ---- Beginning and end
 
@@ -217,7 +217,9 @@ class Session:
             self._perform(self._machine.on_text(text, self._now()))
 
     def client_blocked(self, *, is_blocked: bool) -> None:
-        """The client does not read what it is sent, or reads again."""
+        """The client does not read its messages, or reads again: its brokers wait meanwhile, and so do messages that came."""
+        self._is_blocked = is_blocked
+        self._arm()
         for link in dict.fromkeys(self._at.values()):
             if is_blocked:
                 link.pause()
@@ -275,7 +277,7 @@ class Session:
         return Now(self._loop.time(), self._clock.now_ms())
 
     def _arm(self) -> None:
-        due = self._machine.due() if self._is_open else None
+        due = self._machine.due() if self._is_open and not self._is_blocked else None
         if self._timer is not None:
             if due is not None and self._timer.when() <= due and not self._timer.cancelled():
                 return

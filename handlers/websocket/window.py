@@ -1,13 +1,15 @@
 """Window: the permits of a session's consumers, and the messages that came and are not sent to the client yet. Pure.
 
 A broker gets permits only for messages that the client may be sent at once: nothing waits here for a client that asked for
-nothing. A batch may bring more messages than there were permits; these wait in `ready`.
+nothing. A batch may bring more messages than there were permits; these wait in `ready`, and are decoded as they are sent.
 """
 
 from collections import deque
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from wire.errors import RemoteError
 from wire.received import Message
 
 
@@ -20,6 +22,15 @@ class Arrived(NamedTuple):
     batch_size: int
     redelivery_count: int
     message: Message
+
+
+@dataclass(slots=True)
+class _Entry:
+    """Entry with messages that wait. `left`: number of them."""
+
+    place: int
+    messages: Iterator[Arrived]
+    left: int
 
 
 @dataclass(slots=True)
@@ -37,27 +48,43 @@ class Window:
 
     allowed: int
     places: list[_Place] = field(default_factory=list)
-    ready: deque[Arrived] = field(default_factory=deque)
+    ready: deque[_Entry] = field(default_factory=deque)
 
     def open(self, count: int) -> None:
         """Adds a place for each topic of a session."""
         self.places = [_Place() for _ in range(count)]
 
-    def take(self, place: int, permits: int, messages: list[Arrived]) -> None:
+    @property
+    def has_next(self) -> bool:
+        return self.allowed > 0 and bool(self.ready)
+
+    def take(self, place: int, permits: int, messages: Iterator[Arrived], count: int) -> None:
         """Messages of one entry, which used this number of permits."""
         own = self.places[place]
         own.granted = max(0, own.granted - permits)
-        own.ready += len(messages)
-        self.ready.extend(messages)
+        own.ready += count
+        self.ready.append(_Entry(place, messages, count))
 
     def next(self) -> Arrived | None:
-        """Message that the client is sent now."""
-        if self.allowed <= 0 or not self.ready:
-            return None
-        self.allowed -= 1
-        arrived = self.ready.popleft()
-        self.places[arrived.place].ready -= 1
-        return arrived
+        """Message that the client is sent now. The rest of an entry that cannot be read is left out."""
+        while self.has_next:
+            entry = self.ready[0]
+            try:
+                arrived = next(entry.messages, None)
+            except RemoteError:
+                arrived = None
+            if arrived is None:
+                self._used(entry.place, entry.left)
+                self.ready.popleft()
+                continue
+            entry.left -= 1
+            self._used(entry.place, 1)
+            self.allowed -= 1
+            return arrived
+        return None
+
+    def _used(self, place: int, count: int) -> None:
+        self.places[place].ready = max(0, self.places[place].ready - count)
 
     def attached(self, place: int) -> None:
         self.places[place].is_attached = True
@@ -69,7 +96,7 @@ class Window:
 
     def forget(self, place: int) -> None:
         """Forgets the waiting messages of a place, which come again."""
-        self.ready = deque(arrived for arrived in self.ready if arrived.place != place)
+        self.ready = deque(entry for entry in self.ready if entry.place != place)
         self.places[place].ready = 0
 
     def due_permits(self, place: int) -> int:

@@ -6,13 +6,14 @@ from typing import Any
 
 import pytest
 
-from handlers.websocket.consuming import ConsumerSession
+from handlers.websocket.consuming import TURN_MESSAGES, ConsumerSession
 from handlers.websocket.effects import Effect, Reattach, Unsubscribe
 from handlers.websocket.message_ids import text_of
 from handlers.websocket.options import ConsumerOptions
 from tests.handlers.websocket.machine_peer import START, TOPIC, after, batch, ended, message, sent, told
 from wire.client_end import Received
 from wire.generated.pulsar_api_pb2 import BaseCommand, CommandCloseConsumer, CommandReachedEndOfTopic, CommandSubscribe
+from wire.payloads import message_metadata, payload_section, split_section
 
 ATTACHED = BaseCommand(type=BaseCommand.SUCCESS)
 
@@ -165,4 +166,27 @@ def test_a_message_that_cannot_be_read_is_left_out_and_stays_unacknowledged() ->
     machine, _ = session(window=2)
     broken = message(1)
     assert told(machine.on_received(0, Received(broken.command, broken.section[:-1] + b"?"), START)) == []
+    assert len(told(machine.on_received(0, message(2), START))) == 1
+
+
+def test_a_large_batch_is_sent_in_parts_and_decoded_as_it_is_sent() -> None:
+    machine, _ = session(window=600)
+    effects = machine.on_received(0, batch(1, [b"x"] * 1000), START)
+    assert len(told(effects)) == TURN_MESSAGES
+    assert machine.due() == 0.0
+    count = len(told(effects))
+    while machine.due() is not None:
+        effects = machine.on_timer(START)
+        assert len(told(effects)) <= TURN_MESSAGES
+        count += len(told(effects))
+    assert count == 600
+
+
+def test_the_rest_of_a_batch_that_breaks_off_is_left_out() -> None:
+    machine, _ = session()
+    whole = batch(1, [b"a", b"b", b"c"])
+    metadata = message_metadata(split_section(whole.section))
+    metadata.num_messages_in_batch = 5
+    section = payload_section(metadata, bytes(split_section(whole.section).payload))
+    assert len(told(machine.on_received(0, Received(whole.command, section), START))) == 3
     assert len(told(machine.on_received(0, message(2), START))) == 1
