@@ -18,6 +18,7 @@ CLASSES: tuple[str, ...] = (
 _FIRST_VERSION = "makes a namespace or a topic of the first version, whose names are refused"
 _SET_INSIDE = "sets a value in the broker's own configuration object while it runs, which is in another process here"
 _ABSENT = "asks for geo-replication or tiered storage, which is not there"
+_QUOTAS = "expects that reading a topic's quotas stores the broker's in its namespace (docs/differences.md)"
 _NO_NAMESPACE = (
     "its topic's name is of the first version, whose namespace nobody made; Apache looks for no policies of such names"
 )
@@ -40,6 +41,8 @@ KNOWN: dict[str, str] = {
     "SubscriptionSeekTest.testSeekForBatchMessageAndSpecifiedBatchIndex": _NO_NAMESPACE,
     "TopicPoliciesTest.testGetPersistenceApplied": "expects quorums of two; a standalone has one bookie",
     "TopicPoliciesTest.testGetReplicatorRateApplied": _ABSENT,
+    "TopicPoliciesTest.testGetSizeBasedBacklogQuotaApplied": _QUOTAS,
+    "TopicPoliciesTest.testGetTimeBasedBacklogQuotaApplied": _QUOTAS,
     "TopicPoliciesTest.testNonPersistentMaxConsumerOnSub": _SET_INSIDE,
     "TopicPoliciesTest.testPriorityAndDisableMaxConsumersOnSub": _SET_INSIDE,
     "TopicPoliciesTest.testProduceChangesWithEncryptionRequired": "expects the topic of policies before any policy is set",

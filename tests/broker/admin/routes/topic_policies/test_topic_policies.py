@@ -116,6 +116,21 @@ def test_time_to_live_types_and_quotas_have_forms_of_their_own() -> None:
     play(scenario)
 
 
+def test_reading_the_quotas_that_hold_for_a_topic_changes_none_of_its_namespace() -> None:
+    async def scenario(world: AdminWorld) -> None:
+        namespace = "/admin/v2/namespaces/public/default"
+        await world.done("PUT", "t")
+        before = await value(world, "t/backlogQuotaMap?applied=true")
+        age = {"limitSize": -1, "limitTime": 20, "policy": "consumer_backlog_eviction"}
+        query = "backlogQuota?backlogQuotaType=message_age"
+        assert (await world.call("POST", f"{namespace}/{query}", age)).status == 204
+        assert (await world.call("DELETE", f"{namespace}/{query}")).status == 204
+        assert (await world.get(f"{namespace}/backlogQuotaMap")).json == {}
+        assert await value(world, "t/backlogQuotaMap?applied=true") == before
+
+    play(scenario)
+
+
 BAD: list[tuple[str, Any, int, str]] = [
     ("maxConsumers", -1, 412, "maxConsumers must be 0 or more"),
     ("maxConsumers", "x", 400, "the body cannot be read: Expected `int`, got `str`"),
