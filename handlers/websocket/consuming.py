@@ -23,6 +23,7 @@ from wire.generated.pulsar_api_pb2 import (
 )
 from wire.received import Undecodable, opened_entry
 
+from .burial import Burials
 from .effects import Effect, End, Now, Reattach, Send, Tell, Unsubscribe
 from .errors import CloseCode
 from .json_forms import BadJson, ConsumerCommand, end_of_topic_text, message_text, read_command, time_text
@@ -65,9 +66,16 @@ class ConsumerSession:
         self._delivered: dict[str, _Delivered] = {}
         self._open_batches: dict[Entry, _OpenBatch] = {}
         self._redelivery = Redelivery(options.ack_timeout_ms / 1000, options.nack_delay_ms / 1000)
+        self._burials = Burials()
+        self._buries = bool(options.dead_letter_topic) and options.subscription_type in SHARED
         self._ended: set[int] = set()
         self._is_partitioned = len(topics) > 1 or "-partition-" in topics[0]
         self._is_unsubscribed = False
+
+    @property
+    def dead_letter_topic(self) -> str:
+        topic = self._options.dead_letter_topic
+        return topic if "://" in topic else f"persistent://{topic if '/' in topic else f'public/default/{topic}'}"
 
     @property
     def is_full(self) -> bool:
@@ -97,6 +105,7 @@ class ConsumerSession:
     def on_lost(self, place: int) -> None:
         """The broker delivers again all that is not acknowledged."""
         self._window.lost(place)
+        self._burials.forget(place)
 
     def on_received(self, place: int, received: Received, now: Now) -> list[Effect]:
         match received.command.type:
@@ -117,11 +126,25 @@ class ConsumerSession:
             self._window.take(place, 1, iter(()), 0)
             return self._flow()
         size, redeliveries = found.batch_size, about.redelivery_count
+        if self._buries and redeliveries > self._options.redeliveries_max:
+            self._window.take(place, found.permits, iter(()), 0)
+            bury = self._burials.begun((place, at.ledger_id, at.entry_id), self.topics[place], self._partition(place), found)
+            return [*bury, *self._flow()]
         arrived = (Arrived(place, at.ledger_id, at.entry_id, size, redeliveries, each) for each in found.messages)
         self._window.take(place, found.permits, arrived, found.message_count)
         if size:
             self._open_batches[place, at.ledger_id, at.entry_id] = _OpenBatch(found.message_count)
         return self._deliver(now)
+
+    def on_buried(self, context: str, now: Now, *, is_stored: bool) -> list[Effect]:
+        """A message is in the dead letter topic, or could not be stored there: then its entry comes again, later."""
+        entry, is_whole = self._burials.ended(context, is_stored=is_stored)
+        if entry is None:
+            return []
+        if not is_stored:
+            self._redelivery.refused(entry, now.seconds)
+            return []
+        return [self._ack(entry)] if is_whole else []
 
     # ---- To the client
 

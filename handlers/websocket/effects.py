@@ -41,10 +41,9 @@ class Unsubscribe(NamedTuple):
 
 
 class Bury(NamedTuple):
-    """Publish a message to the dead letter topic, then report it as `buried`."""
+    """Publish a message, in a producer's JSON, to the dead letter topic, then report its context to `on_buried`."""
 
-    number: int
-    section: bytes
+    text: str
 
 
 class End(NamedTuple):

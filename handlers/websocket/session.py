@@ -6,7 +6,7 @@ Owns the links. The machine decides the meaning of frames and texts, the WebSock
 import asyncio
 import logging
 from collections.abc import Coroutine
-from typing import Any, Protocol
+from typing import Any
 
 from ports.clock import Clock
 from ports.logs import line
@@ -16,7 +16,9 @@ from wire.generated import pulsar_api_pb2 as api
 from wire.generated.pulsar_api_pb2 import BaseCommand, CommandLookupTopicResponse
 
 from .broker_link import BrokerLink
+from .client import Client
 from .consuming import ConsumerSession
+from .dead_letters import DeadLetters
 from .effects import Bury, Effect, End, Machine, Now, Reattach, Send, Tell, Unsubscribe
 from .errors import PASSING, BrokerRefused, CloseCode, LinkLost, Refused, status_of
 from .options import consumer_options, producer_options, reader_options
@@ -30,15 +32,6 @@ log = logging.getLogger(__name__)
 REDIRECTS_MAX = 20
 PARTITIONS_MAX = 1000
 PAUSE_SECONDS, PAUSE_SECONDS_MAX = 0.1, 10.0
-
-
-class Client(Protocol):
-    """Client's end of a session."""
-
-    def tell(self, text: str) -> None: ...
-    def end(self, code: int, reason: str) -> None: ...
-    def reading_changed(self) -> None:
-        """`Session.takes_more` may have changed."""
 
 
 class Session:
@@ -55,6 +48,7 @@ class Session:
         self._timer: asyncio.TimerHandle | None = None
         self._machine: Machine
         self._is_open, self._is_blocked = True, False
+        self._dead_letters: DeadLetters | None = None
 
     # ---- Beginning and end
 
@@ -106,6 +100,8 @@ class Session:
     def close(self) -> None:
         """Closes the links, and the producers and consumers with them. Closing twice is fine."""
         self._is_open = False
+        if self._dead_letters is not None:
+            self._dead_letters.close()
         if self._timer is not None:
             self._timer.cancel()
         for task in (*self._tasks, *self._links.values()):
@@ -242,8 +238,8 @@ class Session:
                     self._begin(self._unsubscribe(place))
                 case End(code, reason):
                     self._client.end(code, reason)
-                case Bury():
-                    raise AssertionError("no session asks for it")
+                case Bury(text):
+                    self._bury(text)
         self._arm()
         self._client.reading_changed()
 
@@ -265,6 +261,23 @@ class Session:
                 await self._at[place].ask(command)
         except (BrokerRefused, LinkLost) as error:
             self._client.end(CloseCode.INTERNAL_ERROR, f"8: cannot unsubscribe: {error}")
+
+    def _bury(self, text: str) -> None:
+        assert isinstance(self._machine, ConsumerSession), "others bury nothing"
+        if self._dead_letters is None:
+            self._dead_letters = DeadLetters(self._of_dead_letters, self._on_buried)
+        self._dead_letters.publish(text)
+
+    def _on_buried(self, context: str, *, is_stored: bool) -> None:
+        if self._is_open and isinstance(self._machine, ConsumerSession):
+            self._perform(self._machine.on_buried(context, self._now(), is_stored=is_stored))
+
+    def _of_dead_letters(self, client: Client) -> "Session":
+        """Session of a producer of the dead letter topic, with the same credentials."""
+        assert isinstance(self._machine, ConsumerSession)
+        query = {"maxPendingMessages": "10000"}
+        asked = Asked(Kind.PRODUCER, self._machine.dead_letter_topic, "", query)
+        return Session(asked, self._proof, self._peer, self._way, self._clock, self._rng, client)
 
     def _begin(self, work: Coroutine[Any, Any, None]) -> None:
         task = self._loop.create_task(work)

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from handlers.websocket.consuming import TURN_MESSAGES, ConsumerSession
-from handlers.websocket.effects import Effect, Reattach, Unsubscribe
+from handlers.websocket.effects import Bury, Effect, Reattach, Unsubscribe
 from handlers.websocket.message_ids import text_of
 from handlers.websocket.options import ConsumerOptions
 from tests.handlers.websocket.machine_peer import START, TOPIC, after, batch, ended, message, sent, told
@@ -190,3 +190,22 @@ def test_the_rest_of_a_batch_that_breaks_off_is_left_out() -> None:
     section = payload_section(metadata, bytes(split_section(whole.section).payload))
     assert len(told(machine.on_received(0, Received(whole.command, section), START))) == 3
     assert len(told(machine.on_received(0, message(2), START))) == 1
+
+
+def test_a_message_that_came_again_too_often_is_buried_and_acknowledged_once_it_is_stored() -> None:
+    machine, _ = session(
+        subscription_type=CommandSubscribe.Shared, redeliveries_max=2, dead_letter_topic="dead", nack_delay_ms=0
+    )
+    assert len(told(machine.on_received(0, message(3, redeliveries=2), START))) == 1
+    effects = machine.on_received(0, message(3, b"hi", redeliveries=3), START)
+    assert told(effects) == []
+    (letter,) = [json.loads(each.text) for each in effects if isinstance(each, Bury)]
+    assert base64.b64decode(letter["payload"]) == b"hi"
+    assert letter["properties"] == {"REAL_TOPIC": TOPIC, "ORIGIN_MESSAGE_ID": "5:3:-1"}
+    assert acked(machine.on_buried(letter["context"], START, is_stored=True)) == [3]
+    assert machine.on_buried(letter["context"], START, is_stored=True) == [], "once"
+    again = machine.on_received(0, message(4, redeliveries=3), START)
+    (other,) = [json.loads(each.text) for each in again if isinstance(each, Bury)]
+    assert machine.on_buried(other["context"], START, is_stored=False) == []
+    assert redelivered(machine.on_timer(START)) == [[4]]
+    assert machine.dead_letter_topic == "persistent://public/default/dead"

@@ -176,3 +176,25 @@ def test_a_client_that_does_not_read_makes_its_broker_wait_and_gets_all_once_it_
             assert publish(producer, payload)["result"] == "ok"
         assert asked(server, f"/admin/v2/{topic}/stats")["msgOutCounter"] < count
         assert all(received(consumer)[1] == payload for _ in range(count))
+
+
+def test_a_message_that_is_refused_too_often_is_in_the_dead_letter_topic(server: Ready) -> None:
+    topic = "persistent/public/default/refused"
+    query = "subscriptionType=Shared&negativeAckRedeliveryDelay=50&maxRedeliverCount=2"
+    with (
+        connected(server, f"/ws/v2/consumer/{topic}/s?{query}") as consumer,
+        connected(server, f"/ws/v2/producer/{topic}") as producer,
+        connected(server, f"/ws/v2/consumer/{topic}-s-DLQ/dead") as dead,
+    ):
+        message_id = publish(producer, b"bad", properties={"a": "b"}, key="k")["messageId"]
+        counts = []
+        for _ in range(3):
+            message = json.loads(consumer.recv())
+            counts.append(message["redeliveryCount"])
+            consumer.send(json.dumps({"type": "negativeAcknowledge", "messageId": message_id}))
+        letter = json.loads(dead.recv())
+        assert counts == [0, 1, 2]
+        assert (base64.b64decode(letter["payload"]), letter["key"], letter["properties"]["a"]) == (b"bad", "k", "b")
+        assert letter["properties"]["REAL_TOPIC"] == "persistent://public/default/refused"
+        publish(producer, b"good")
+        assert received(consumer)[1] == b"good"
