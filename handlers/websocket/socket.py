@@ -1,12 +1,12 @@
 """WebSocketConnection: one client's socket from its upgrade on, over the `websockets` library, which knows RFC 6455 and 7692.
 
-Bounds: a message has at most webSocketMaxTextFrameSize bytes, compressed or not; one turn of the loop takes SLICE_BYTES at
-most, and MESSAGES_PER_TURN messages; a client that does not read is not read either, and its brokers wait.
+Bounds: a message has at most webSocketMaxTextFrameSize bytes, compressed or not; one turn of the loop takes TURN_BYTES at
+most, and begins no slice after FRAMES_PER_TURN frames; a client that does not read is not read either, and its brokers wait.
 """
 
 import asyncio
 import logging
-from typing import Any, Protocol, cast
+from typing import Protocol, cast
 
 from websockets.extensions.permessage_deflate import enable_server_permessage_deflate
 from websockets.frames import Frame, Opcode
@@ -24,8 +24,8 @@ from .ways import Peer
 log = logging.getLogger(__name__)
 logging.getLogger("websockets.server").setLevel(logging.ERROR)  # it tells of each connection what is told here, too
 
-SLICE_BYTES = 4096
-MESSAGES_PER_TURN = 64
+SLICE_BYTES = 1024
+FRAMES_PER_TURN = 64
 TURN_BYTES = 64 * 1024
 REASON_BYTES_MAX = 120
 OPEN_SECONDS_MAX = 30.0
@@ -56,9 +56,9 @@ class WebSocketConnection(asyncio.Protocol):
         self._session: Session | None = None
         self._opening: asyncio.Task[None] | None = None
         self._unused = bytearray()
-        self._parts: list[bytes] = []
+        self._text = bytearray()
         self._is_turn_asked = self._is_blocked = self._is_paused = self._is_closed = False
-        self._heard_at = self._told_at = self._loop.time()
+        self._heard_at = self._told_at = self._pinged_at = self._loop.time()
         self._watchdog: asyncio.TimerHandle | None = None
         self.address = ""
 
@@ -102,11 +102,11 @@ class WebSocketConnection(asyncio.Protocol):
     def _go_on(self) -> None:
         """Takes what was read, in slices; the rest has the next turn of the loop."""
         self._is_turn_asked = False
-        used = messages = 0
-        while used < len(self._unused) and used < TURN_BYTES and messages < MESSAGES_PER_TURN and not self._must_wait:
+        used = frames = 0
+        while used < len(self._unused) and used < TURN_BYTES and frames < FRAMES_PER_TURN and not self._must_wait:
             self._wire.receive_data(self._unused[used : used + SLICE_BYTES])
             used += SLICE_BYTES
-            messages += self._take_events()
+            frames += self._take_events()
         del self._unused[:used]
         self._flush()
         self.reading_changed()
@@ -137,27 +137,25 @@ class WebSocketConnection(asyncio.Protocol):
             self._ask_turn()
 
     def _take_events(self) -> int:
-        """Number of messages."""
-        messages = 0
-        for event in self._wire.events_received():
+        """Number of frames."""
+        events = self._wire.events_received()
+        for event in events:
             if isinstance(event, Request):
                 self._opening = self._loop.create_task(self._open(event), name="WebSocket upgrade")
             elif isinstance(event, Frame):
-                messages += self._frame(event)
-        return messages
+                self._frame(event)
+        return len(events)
 
-    def _frame(self, frame: Frame) -> bool:
-        """Whether it ends a message."""
+    def _frame(self, frame: Frame) -> None:
         if frame.opcode is Opcode.BINARY:
             self.end(CloseCode.UNSUPPORTED_DATA, "messages are JSON, in text frames")
         if frame.opcode not in (Opcode.TEXT, Opcode.CONT) or self._is_closed:
-            return False
-        self._parts.append(bytes(frame.data))
+            return
+        self._text += frame.data
         if frame.fin:
-            text, self._parts = b"".join(self._parts), []
+            text, self._text = bytes(self._text), bytearray()
             if self._session is not None:
                 self._session.on_text(text)
-        return frame.fin
 
     # ---- Upgrade
 
@@ -238,9 +236,11 @@ class WebSocketConnection(asyncio.Protocol):
         if idle and now - max(self._heard_at, self._told_at) >= idle:
             self.end(CloseCode.GOING_AWAY, f"no message for {idle:g} s (webSocketSessionIdleTimeoutMillis)")
             return
-        if ping > 0 and self._wire.state is State.OPEN:
+        if 0 < ping <= now - self._pinged_at and self._wire.state is State.OPEN:
+            self._pinged_at = now
             self._wire.send_ping(b"PING")
             self._flush()
-        intervals: list[Any] = [each for each in (ping, idle / 4) if each > 0]
-        if intervals and not self._is_closed:
-            self._watchdog = self._loop.call_later(min(intervals), self._watch)
+        moments = [self._pinged_at + ping] if ping > 0 else []
+        moments += [max(self._heard_at, self._told_at) + idle] if idle else []
+        if moments and not self._is_closed:
+            self._watchdog = self._loop.call_at(min(moments), self._watch)
