@@ -180,7 +180,7 @@ TEXTS = OptionTexts(
     },
 )
 ABSENT: Mapping[str, str] = {
-    "websocket-producer": "there is no WebSocket service here",
+    "websocket-producer": "pulsar-perf has no WebSocket client here",
     "managed-ledger": "benchmarks/ of the checkout measures ledgers",
     "monitor-brokers": "pulsar-admin broker-stats load-report and interpulse doctor describe brokers",
     "simulation-client": "it is a part of Apache's load simulation",

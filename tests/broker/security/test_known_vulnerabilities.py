@@ -3,9 +3,9 @@
 CVE-2021-22160 (test_authentication), 2023-30429 and 2023-31007 (test_guarded_connections), 2022-33681, -33682 and -33683
 (tests/broker/service/test_neighbours), 2022-24280 (tests/clients/test_proxy_connection), 2025-30677
 (tests/cli/test_secrets_in_logs), and of Kafka's 2022-34917 and 2026-111108 what they teach (test_guarded_connections,
-tests/broker/connection/test_bad_frames). Functions, connectors, packages, WebSocket, OAuth2 and a UI of its own are not there,
-nor what was wrong in them (2022-33684, 2023-37544, 2023-37579, 2020-17520); nor is a check of bookies' host names, off by
-default in Apache's too (BookKeeper's 2022-32531): authorities alone are trusted.
+tests/broker/connection/test_bad_frames). Functions, connectors, packages, OAuth2, a UI of its own and the WebSocket endpoint
+/pingpong are not there, nor what was wrong in them (2022-33684, 2023-37544, 2023-37579, 2020-17520); nor is a check of bookies'
+host names, off by default in Apache's too (BookKeeper's 2022-32531): authorities alone are trusted.
 """
 
 import ast

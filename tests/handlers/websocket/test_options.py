@@ -31,6 +31,7 @@ def test_parameters_of_a_producer_are_read() -> None:
             "compressionType": "ZSTD",
         }
     )
+    assert producer_options({"maxPendingMessages": "1000000"}).pending_messages_max == 10_000
     assert found == ProducerOptions("p", -1, 0, True, 5, 7, 9, "RoundRobinPartition", "Murmur3_32Hash", ZSTD)
 
 
