@@ -8,7 +8,7 @@ from ..catalogue.topic_kinds import require_kind
 from ..errors import TooManyTopics
 from ..policies.namespace_policies import NamespacePolicies
 from ..settings import BrokerSettings
-from ..topic_name import NamespaceName, TopicName
+from ..topic_name import TopicName
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +31,12 @@ class CreationRules:
         require_kind(self.settings, topic)
         await self.catalogue.namespaces.require(topic.namespace)
 
-    async def require_room(self, namespace: NamespaceName, more: int) -> None:
-        """Raises TooManyTopics when `more` topics would exceed the limit. System topics do not count."""
+    async def require_room(self, topic: TopicName, more: int) -> None:
+        """Raises TooManyTopics when `more` topics, this one or its partitions, would exceed the limit. System topics do not
+        count, and are made over the limit too."""
+        if topic.is_system:
+            return
+        namespace = topic.namespace
         of_namespace = (await self.policies.read(namespace)).max_topics
         limit = self.settings.max_topics_per_namespace if of_namespace is None else of_namespace
         if limit <= 0 or await self.catalogue.stored_count(namespace) + more <= limit:

@@ -65,7 +65,7 @@ class PartitionedCreation:
             raise BrokerError(ServerError.INVALID_TOPIC_NAME, f"{topic} has the name of a partition")
         if await self._catalogue.topic_exists(topic):
             raise TopicConflict(str(topic))
-        await self._rules.require_room(topic.namespace, partitions)
+        await self._rules.require_room(topic, partitions)
         if topic.is_persistent:
             await self._partitioned.create(topic, partitions, properties or {})
         else:

@@ -27,7 +27,7 @@ class TopicLoading:
         self._lookup.require_owned(topic)
         if may_create and not await self._catalogue.topic_exists(topic):
             await self._catalogue.namespaces.require_growing(topic.namespace)
-            await self._rules.require_room(topic.namespace, 1)
+            await self._rules.require_room(topic, 1)
         return await self._catalogue.loaded.load(topic, partial(self._open, topic, may_create, put_in_force))
 
     async def load_system(self, topic: TopicName, may_create: bool) -> Topic:

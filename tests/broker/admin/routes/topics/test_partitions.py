@@ -102,6 +102,7 @@ def test_a_topic_over_the_limit_of_its_namespace_is_refused_in_apaches_words() -
         refused = (412, "Exceed maximum number of topics in namespace.")
         assert (await world.topic("PUT", "q/partitions", 1)).refused == refused
         assert (await world.topic("PUT", "q")).refused == refused
+        await world.done("PUT", "__change_events/partitions", 6)
 
     play(scenario)
 
