@@ -21,8 +21,9 @@ COPY bookie bookie
 COPY bookkeeper bookkeeper
 COPY managed_ledger managed_ledger
 COPY broker broker
+COPY handlers handlers
 COPY cli cli
-RUN python -m compileall -q bookie bookkeeper broker cli managed_ledger metadata ports wire && ln -s /data data
+RUN python -m compileall -q bookie bookkeeper broker cli handlers managed_ledger metadata ports wire && ln -s /data data
 ENV PATH=/interpulse/.venv/bin:/usr/local/bin:/usr/bin:/bin PYTHONPATH=/interpulse PYTHONHASHSEED=0
 USER interpulse
 VOLUME /data

@@ -16,7 +16,7 @@ from typing import Any
 from pyroaring import BitMap
 from sortedcontainers import SortedDict, SortedList, SortedSet
 
-OURS = frozenset({"bookie", "bookkeeper", "broker", "cli", "managed_ledger", "metadata", "ports", "wire"})
+OURS = frozenset({"bookie", "bookkeeper", "broker", "cli", "handlers", "managed_ledger", "metadata", "ports", "wire"})
 _CONTAINERS = (dict, list, set, frozenset, tuple, deque, OrderedDict, bytearray, BitMap, SortedDict, SortedList, SortedSet)
 
 

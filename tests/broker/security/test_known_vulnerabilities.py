@@ -28,7 +28,7 @@ from .secured_server import settings
 from .test_matrix import a_store, dispatcher, letter
 
 ROOT = Path(__file__).parents[3]
-SERVERS = ("bookie", "bookkeeper", "broker", "managed_ledger", "metadata", "ports", "wire")
+SERVERS = ("bookie", "bookkeeper", "broker", "handlers", "managed_ledger", "metadata", "ports", "wire")
 WITHOUT_NAME = {"/status.html", "/docs", "/openapi.json", "/metrics"}
 """Paths that anybody may see; `/metrics` unless authenticateMetricsEndpoint is set."""
 CLIENTS = [who for who in ROLES if who.name in ("ns-produce", "ns-consume", "topic-produce", "topic-consume", "stranger")]
