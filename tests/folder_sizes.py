@@ -11,6 +11,7 @@ PRODUCT = (
     "bookkeeper",
     "broker",
     "cli",
+    "handlers",
     "interpulse",
     "managed_ledger",
     "metadata",

@@ -17,13 +17,13 @@ from wire.generated.pulsar_api_pb2 import BaseCommand, CommandLookupTopicRespons
 
 from .broker_link import BrokerLink
 from .client import Client
-from .consuming import ConsumerSession
 from .dead_letters import DeadLetters
-from .effects import Bury, Effect, End, Machine, Now, Reattach, Send, Tell, Unsubscribe
 from .errors import PASSING, BrokerRefused, CloseCode, LinkLost, Refused, status_of
-from .options import consumer_options, producer_options, reader_options
-from .producing import ProducerSession
-from .reading import ReaderSession
+from .machines.consuming import ConsumerSession
+from .machines.effects import Bury, Effect, End, Machine, Now, Reattach, Send, Tell, Unsubscribe
+from .machines.options import consumer_options, producer_options, reader_options
+from .machines.producing import ProducerSession
+from .machines.reading import ReaderSession
 from .requests import Asked, Kind, Proof
 from .ways import HOME, Peer, Way
 

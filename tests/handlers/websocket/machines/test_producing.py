@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from handlers.websocket.effects import Reattach
-from handlers.websocket.options import ProducerOptions
-from handlers.websocket.producing import PENDING_BYTES_MAX, ProducerSession
-from tests.handlers.websocket.machine_peer import START, TOPIC, after, receipt, sent, success, told
+from handlers.websocket.machines.effects import Reattach
+from handlers.websocket.machines.options import ProducerOptions
+from handlers.websocket.machines.producing import PENDING_BYTES_MAX, ProducerSession
+from tests.handlers.websocket.machines.machine_peer import START, TOPIC, after, receipt, sent, success, told
 from wire.client_end import Received
 from wire.generated.pulsar_api_pb2 import ZLIB, BaseCommand, CommandCloseProducer, CommandSendError, ServerError
 from wire.payloads import message_metadata, split_section

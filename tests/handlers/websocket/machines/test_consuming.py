@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
-from handlers.websocket.consuming import TURN_MESSAGES, ConsumerSession
-from handlers.websocket.effects import Bury, Effect, Reattach, Unsubscribe
-from handlers.websocket.message_ids import text_of
-from handlers.websocket.options import ConsumerOptions
-from tests.handlers.websocket.machine_peer import START, TOPIC, after, batch, ended, message, sent, told
+from handlers.websocket.machines.consuming import TURN_MESSAGES, ConsumerSession
+from handlers.websocket.machines.effects import Bury, Effect, Reattach, Unsubscribe
+from handlers.websocket.machines.message_ids import text_of
+from handlers.websocket.machines.options import ConsumerOptions
+from tests.handlers.websocket.machines.machine_peer import START, TOPIC, after, batch, ended, message, sent, told
 from wire.client_end import Received
 from wire.generated.pulsar_api_pb2 import BaseCommand, CommandCloseConsumer, CommandReachedEndOfTopic, CommandSubscribe
 from wire.payloads import message_metadata, payload_section, split_section

@@ -23,8 +23,8 @@ from wire.generated.pulsar_api_pb2 import (
 )
 from wire.payloads import payload_section
 
+from ..errors import PASSING, WebSocketError
 from .effects import Effect, Now, Reattach, Send, Tell
-from .errors import PASSING, WebSocketError
 from .json_forms import (
     BadJson,
     BadPayload,

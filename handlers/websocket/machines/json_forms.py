@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from .errors import WebSocketError
+from ..errors import WebSocketError
 
 Scalar = str | int | float | bool | None
 

@@ -23,9 +23,9 @@ from wire.generated.pulsar_api_pb2 import (
 )
 from wire.received import Undecodable, opened_entry
 
+from ..errors import CloseCode
 from .burial import Burials
 from .effects import Effect, End, Now, Reattach, Send, Tell, Unsubscribe
-from .errors import CloseCode
 from .json_forms import BadJson, ConsumerCommand, end_of_topic_text, message_text, read_command, time_text
 from .message_ids import NotAMessageId, message_id_of
 from .message_ids import text_of as id_text

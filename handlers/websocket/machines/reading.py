@@ -12,9 +12,9 @@ from wire.frames import encode
 from wire.generated.pulsar_api_pb2 import BaseCommand, CommandAck, CommandFlow, CommandMessage, CommandSubscribe, MessageIdData
 from wire.received import Undecodable, opened_entry
 
+from ..errors import CloseCode
 from .consuming import DELIVERED_MAX, TURN_MESSAGES, about_message
 from .effects import Effect, End, Now, Reattach, Send, Tell
-from .errors import CloseCode
 from .json_forms import BadJson, end_of_topic_text, message_text, read_command
 from .message_ids import text_of as id_text
 from .options import ReaderOptions

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from handlers.websocket.routing import Router, java_string_hash, murmur3_32_hash
+from handlers.websocket.machines.routing import Router, java_string_hash, murmur3_32_hash
 
 
 def test_hashes_are_those_of_java() -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from wire.generated.pulsar_api_pb2 import CommandSubscribe, CompressionType, MessageIdData
 
-from .errors import Refused
+from ..errors import Refused
 from .message_ids import EARLIEST, LATEST, NotAMessageId, message_id_of
 
 Query = Mapping[str, str]

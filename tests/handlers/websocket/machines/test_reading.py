@@ -3,10 +3,10 @@
 import json
 from typing import Any
 
-from handlers.websocket.message_ids import EARLIEST, text_of
-from handlers.websocket.options import ReaderOptions
-from handlers.websocket.reading import ReaderSession
-from tests.handlers.websocket.machine_peer import START, TOPIC, batch, ended, message, sent, told
+from handlers.websocket.machines.message_ids import EARLIEST, text_of
+from handlers.websocket.machines.options import ReaderOptions
+from handlers.websocket.machines.reading import ReaderSession
+from tests.handlers.websocket.machines.machine_peer import START, TOPIC, batch, ended, message, sent, told
 from wire.generated.pulsar_api_pb2 import BaseCommand, MessageIdData
 
 ATTACHED = BaseCommand(type=BaseCommand.SUCCESS)

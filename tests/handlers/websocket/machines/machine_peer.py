@@ -4,7 +4,7 @@ import json
 from collections.abc import Sequence
 from typing import Any
 
-from handlers.websocket.effects import Effect, End, Now, Send, Tell
+from handlers.websocket.machines.effects import Effect, End, Now, Send, Tell
 from wire.client_end import Received
 from wire.frames import next_frame
 from wire.generated.pulsar_api_pb2 import (

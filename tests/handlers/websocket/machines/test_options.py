@@ -3,8 +3,14 @@
 import pytest
 
 from handlers.websocket.errors import Refused
-from handlers.websocket.message_ids import EARLIEST, LATEST, text_of
-from handlers.websocket.options import ConsumerOptions, ProducerOptions, consumer_options, producer_options, reader_options
+from handlers.websocket.machines.message_ids import EARLIEST, LATEST, text_of
+from handlers.websocket.machines.options import (
+    ConsumerOptions,
+    ProducerOptions,
+    consumer_options,
+    producer_options,
+    reader_options,
+)
 from wire.generated.pulsar_api_pb2 import ZSTD, CommandSubscribe
 
 TOPIC = "persistent://a/b/t"

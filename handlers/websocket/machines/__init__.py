@@ -1,0 +1,1 @@
+"""Sessions without their sockets: JSON and frames in, effects out."""
