@@ -21,6 +21,7 @@ from bookkeeper.write import together
 from broker.connection.producers import producers
 from broker.connection.producers.producer_handle import ProducerHandle
 from broker.connection.producers.receipts import Receipts
+from broker.topic.dispatch.deliveries import Deliveries
 from broker.topic.dispatch.dispatch_driver import DispatchDriver
 from broker.topic.subscription import subscriptions
 from managed_ledger.cursor import cursor_ledger, cursor_store
@@ -50,6 +51,7 @@ from simulation.standalone.turn_plants import (
     passed_over,
     receipt_to_another_connection,
     receipts_of_parts_out_of_order,
+    sent_at_the_end_of_the_turn_alone,
 )
 from simulation.transfers.plants import TRANSFER_PLANTS
 from simulation.transfers.scenario import run_transfer_seed
@@ -250,6 +252,10 @@ PLANTED: Mapping[str, Plant] = {
     ),
     "handed-out-and-not-sent": Plant(
         "a part counts as handed out and is not sent", run_seed, subscriptions, "hand_out", handed_out_and_not_sent
+    ),
+    "sent-at-the-end-of-the-turn-alone": Plant(
+        "runs that were handed out are overtaken by what their connection writes at once",
+        run_seed, Deliveries, "send_first", sent_at_the_end_of_the_turn_alone,
     ),
     "cursor-ahead": Plant("the stored mark is one entry too far", run_seed, CursorStore, "encoded", _cursor_ahead),
     "lost-hole": Plant(

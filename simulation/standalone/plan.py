@@ -13,6 +13,7 @@ from simulation.world.rng import stream
 
 WORK_SECONDS = 8.0
 """Time in which producers work and faults happen."""
+SLOW_CHANCE = 0.5
 QUIET_SETTINGS: Mapping[str, str] = {
     "keepAliveIntervalSeconds": "4",
     "managedLedgerMinLedgerRolloverTimeMinutes": "0",
@@ -63,6 +64,8 @@ class Plan:
     consumers: tuple[tuple[int, ConsumerShape], ...]
     faults: tuple[Fault, ...]
     sync_seconds: float
+    is_slow: bool = False
+    """Whether the machine is slow, so that several events are handled in one turn of the loop."""
 
     @property
     def subscriptions(self) -> dict[str, SubscriptionType]:
@@ -83,6 +86,7 @@ def draw_plan(seed: int) -> Plan:
         tuple((client, fitting(shape, settings)) for client, shape in _draw_consumers(rng, clients)),
         tuple(_draw_faults(rng, clients)),
         rng.choice((0.000_5, 0.002, 0.01)),
+        stream(seed, "pace").random() < SLOW_CHANCE,
     )
 
 

@@ -48,7 +48,7 @@ class Scenario:
 
     def __init__(self, plan: Plan, sink: TextIO | None = None, publishes: Publishes | None = None) -> None:
         self.plan = plan
-        self.loop = SimLoop(stream(plan.seed, "loop"), Trace(sink), CALLBACKS_MAX)
+        self.loop = SimLoop(stream(plan.seed, "loop"), Trace(sink), CALLBACKS_MAX, is_slow=plan.is_slow)
         self.network = SimNetwork(self.loop, stream(plan.seed, "network"))
         self.server = self.machine(self.loop, self.network, plan.seed, plan.settings)
         self.server.disk.seconds["sync"] = plan.sync_seconds

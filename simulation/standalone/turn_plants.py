@@ -4,6 +4,7 @@ from typing import Any
 
 from bookkeeper.write.parts import Part
 from broker.connection.producers.receipts import Receipts
+from broker.topic.dispatch.deliveries import Deliveries
 from managed_ledger.append.listeners import ConfirmedListeners
 
 
@@ -86,5 +87,15 @@ def handed_out_and_not_sent(hand_out: Any) -> Any:
         parts[0] += 1
         taken: int = hand_out(topic, new, now_ms, {} if parts[0] % 10 == 0 else deliveries)
         return taken
+
+    return broken
+
+
+def sent_at_the_end_of_the_turn_alone(send_first: Any) -> Any:
+    """Frames that are written at once overtake the runs that wait for the end of their turn."""
+
+    def broken(self: Deliveries, link: Any) -> None:
+        if not self._is_due:  # `_send`, at the end of the turn
+            send_first(self, link)
 
     return broken

@@ -1,7 +1,8 @@
 """SimLoop: asyncio on virtual time. Owns time, the ready queue and the fate of callbacks; never touches the machine.
 
 As in asyncio, callbacks of `call_soon` run first in, first out. The seed draws the order of timers that are due together, which
-asyncio leaves open. Time moves to the next timer when nothing is ready, and a little with every callback.
+asyncio leaves open. Time moves to the next timer when nothing is ready, and a little with every callback. On a slow machine
+callbacks take longer, and several timers are due at the end of a turn: they run in one, like sockets that are ready together.
 Each callback belongs to the process (`Owner`) in whose context it was scheduled; those of a dead process never run, those of
 a stopped one when it goes on.
 A callback that raises, a task whose exception no code takes, a thread asked for: each ends the run with SimulationFailure.
@@ -29,6 +30,8 @@ T = TypeVar("T")
 Ts = TypeVarTuple("Ts")
 CALLBACK_SECONDS = 0.000_001
 """Virtual time that running a callback takes, so that a busy loop meets its timers."""
+SLOW_CALLBACK_SECONDS = 0.000_3
+"""The same on a slow machine."""
 
 
 class Network(Protocol):
@@ -131,7 +134,14 @@ class SimLoop(asyncio.BaseEventLoop):
 
     network: "Network"
 
-    def __init__(self, rng: random.Random, trace: Trace | None = None, callbacks_max: int = 20_000_000) -> None:
+    def __init__(
+        self,
+        rng: random.Random,
+        trace: Trace | None = None,
+        callbacks_max: int = 20_000_000,
+        *,
+        is_slow: bool = False,
+    ) -> None:
         self._is_running = False
         gc.freeze()  # what is older is no business of the collection in `finish`, which costs more than most runs otherwise
         super().__init__()
@@ -140,6 +150,9 @@ class SimLoop(asyncio.BaseEventLoop):
         self.busiest_s = 0.0
         """Processor time of the longest callback; it says which runs are to be counted (`steps.bounded`)."""
         self.callbacks_max = callbacks_max
+        self.is_slow = is_slow
+        """Whether callbacks take SLOW_CALLBACK_SECONDS; packets of a connection that have come meanwhile are read together."""
+        self._callback_seconds = SLOW_CALLBACK_SECONDS if is_slow else CALLBACK_SECONDS
         self._meter = meter_in_force()
         self.failure: BaseException | None = None
         self._rng = rng
@@ -227,7 +240,7 @@ class SimLoop(asyncio.BaseEventLoop):
             if owner is not None and owner.held is not None:
                 owner.held.append(handle)
                 continue
-            self._now += CALLBACK_SECONDS
+            self._now += self._callback_seconds
             self.callbacks += 1
             self.trace.now = self._now
             try:

@@ -260,12 +260,15 @@ class SimTransport(asyncio.Transport):
     def _arrive(self) -> None:
         if self._wire.hold(self):
             return
-        _, packet = self._flight.popleft()
+        packets = [self._flight.popleft()[1]]
+        while self._loop.is_slow and self._flight and self._flight[0][0] <= self._loop.time():
+            packets.append(self._flight.popleft()[1])
         if self._flight:
             self.resume_flight()
-        if not isinstance(packet, Mark):
-            self._flight_bytes -= len(packet)
-        self.peer.receive(packet)
+        for packet in packets:
+            if not isinstance(packet, Mark):
+                self._flight_bytes -= len(packet)
+            self.peer.receive(packet)
 
     def receive(self, packet: bytes | Mark) -> None:
         """Receives a packet from the wire."""

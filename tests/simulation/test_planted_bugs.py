@@ -11,8 +11,9 @@ from simulation.quorum.plants import QUORUM_PLANTS
 from simulation.standalone.full_disk_plants import FULL_DISK_PLANTS
 from simulation.transfers.plants import TRANSFER_PLANTS
 
-SEEDS_MAX = {"ack-before-fsync": 120, "ack-before-fsync-when-full": 120, "deletion-forgotten": 150}
-"""Number of seeds for bugs that take a crash at the right moment; 40 for others."""
+SEEDS_MAX = {"ack-before-fsync": 120, "ack-before-fsync-when-full": 120, "deletion-forgotten": 150,
+             "sent-at-the-end-of-the-turn-alone": 300}  # fmt: skip
+"""Number of seeds for bugs that take a crash, or two events, at the right moment; 40 for others."""
 
 FULL_PLANTS = FULL_DISK_PLANTS.keys() | FULL_REPAIR_PLANTS.keys()
 FOUND_AS = {
@@ -21,9 +22,10 @@ FOUND_AS = {
     "receipts-of-parts-out-of-order": "OutOfOrder: ",
     "receipt-to-another-connection": "OutOfOrder: ",
     "marker-before-segments": "BrokenMetadata: ",
+    "sent-at-the-end-of-the-turn-alone": "OutOfOrder: ",
 }
 """Beginning of the failure that finds the bug, where the checker does not find it."""
-SEEDS_FROM = {"close-forgotten": 29, "ack-before-fsync-when-full": 60}
+SEEDS_FROM = {"close-forgotten": 29, "ack-before-fsync-when-full": 60, "sent-at-the-end-of-the-turn-alone": 171}
 """First seed tried for each bug: many seeds before it know nothing of the bug."""
 
 

@@ -6,7 +6,8 @@ from typing import Any
 
 import pytest
 
-from simulation.world.loop import SimulationFailure
+from simulation.world.loop import SimLoop, SimulationFailure
+from simulation.world.rng import stream
 from tests.simulation.worlds import World, run
 
 
@@ -46,6 +47,30 @@ def test_timers_that_are_due_together_run_in_an_order_drawn_from_the_seed() -> N
     assert order_of_equal_timers(1) == order_of_equal_timers(1)
     assert order_of_equal_timers(1) != order_of_equal_timers(2)
     assert sorted(order_of_equal_timers(2)) == list(range(10))
+
+
+@pytest.mark.parametrize(("is_slow", "turns"), [(False, 3), (True, 1)])
+def test_timers_that_became_due_meanwhile_run_in_one_turn_of_a_slow_machine(is_slow: bool, turns: int) -> None:
+    loop = SimLoop(stream(0, "loop"), is_slow=is_slow)
+    found: set[int] = set()
+    turn = 0
+
+    def count_turns() -> None:
+        nonlocal turn
+        turn += 1
+        loop.call_soon(count_turns)
+
+    async def scenario() -> None:
+        loop.call_soon(count_turns)
+        for number in range(3):
+            loop.call_later((number + 1) * 0.000_05, lambda: found.add(turn))
+        await asyncio.sleep(0.01)
+
+    try:
+        loop.run_until_complete(scenario())
+    finally:
+        loop.finish()
+    assert len(found) == turns
 
 
 def test_a_busy_loop_meets_its_timers() -> None:
