@@ -3,6 +3,7 @@
 import importlib
 import importlib.util
 import pathlib
+import sys
 from types import ModuleType
 
 KERNELS = pathlib.Path(__file__).resolve().parents[2] / "wire" / "kernels"
@@ -25,3 +26,15 @@ def installed(name: str) -> ModuleType:
 
 def both(name: str) -> tuple[ModuleType, ModuleType]:
     return plain(name), installed(name)
+
+
+def both_beside(name: str, *imported: str) -> tuple[ModuleType, ModuleType]:
+    """Both forms of a kernel whose plain form imports `imported`, in their order, by names that a compiled one hides."""
+    found = installed(name)
+    before = {each: installed(each) for each in imported}
+    try:
+        for each in imported:
+            sys.modules[f"wire.kernels.{each}"] = plain(each)
+        return plain(name), found
+    finally:
+        sys.modules.update({f"wire.kernels.{each}": module for each, module in before.items()})

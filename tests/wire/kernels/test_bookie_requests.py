@@ -1,22 +1,20 @@
-"""wire.kernels.bookie_requests and bookie_responses: frames to runs and back, compiled and not."""
+"""wire.kernels.bookie_requests: frames of adds and reads to runs and back, compiled and not."""
 
-from array import array
 from types import ModuleType
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.wire.bookie.bookie_samples import KEY, add, answer, entry, frame, read
+from tests.wire.bookie.bookie_samples import KEY, add, entry, frame, read
 from tests.wire.both_kernels import both
+from tests.wire.kernels.bookie_runs import a_run, stored
 from wire.bookie import version2
 from wire.bookie.frames import next_frame
 from wire.bookie.requests import Add, Read
 from wire.bookie.runs import AddRun, ReadRun
-from wire.run import EntryRun
 
 REQUESTS = pytest.mark.parametrize("requests", both("bookie_requests"), ids=["plain", "installed"])
-RESPONSES = pytest.mark.parametrize("responses", both("bookie_responses"), ids=["plain", "installed"])
 MAX = 5 << 20
 HIGHEST = (1 << 63) - 1
 
@@ -24,16 +22,6 @@ HIGHEST = (1 << 63) - 1
 def take_adds(requests: ModuleType, data: bytes, entries_max: int = 1000, frame_bytes_max: int = MAX) -> AddRun | None:
     run: AddRun | None = requests.take_adds(data, 0, len(data), entries_max, frame_bytes_max)
     return run
-
-
-def stored(run: EntryRun) -> list[bytes]:
-    return [bytes(run.buffer[run.offsets[i] : run.offsets[i + 1]]) for i in range(run.count)]
-
-
-def a_run(ledger_id: int, first: int, payloads: list[bytes]) -> EntryRun:
-    entries = [entry(ledger_id, first + index, payload) for index, payload in enumerate(payloads)]
-    ends = [sum(map(len, entries[:index])) for index in range(len(entries) + 1)]
-    return EntryRun(ledger_id, first, b"".join(entries), array("I", ends), 32)
 
 
 @REQUESTS
@@ -146,28 +134,3 @@ def test_a_client_writes_what_a_bookie_takes(requests: ModuleType) -> None:
     assert requests.read_requests(0x02020000, 9, 100, 2) == read(9, 100) + read(9, 101)
     with pytest.raises(ValueError, match="master key"):
         requests.add_requests(run, 0x02010000, b"short")
-
-
-@RESPONSES
-def test_responses_are_those_of_the_slow_path(responses: ModuleType) -> None:
-    assert responses.plain_responses(0x02010000, 104, 7, 5, 2) == answer(1, 104, 7, 5) + answer(1, 104, 7, 6)
-    run = a_run(7, 5, [b"", b"abc"])
-    expected = answer(2, 0, 7, 5, entry(7, 5, b"")) + answer(2, 0, 7, 6, entry(7, 6, b"abc"))
-    assert responses.read_responses(run, 0x02020000) == expected
-    assert responses.read_responses(run.entries(6, 1), 0x02020000) == answer(2, 0, 7, 6, entry(7, 6, b"abc"))
-    assert responses.batched_entries(run) == frame(entry(7, 5, b"")) + frame(entry(7, 6, b"abc"))
-
-
-@RESPONSES
-def test_a_client_takes_responses_as_runs(responses: ModuleType) -> None:
-    good = answer(1, 0, 7, 5) + answer(1, 0, 7, 6)
-    for other in (answer(1, 0, 7, 8), answer(1, 0, 8, 7), answer(1, 104, 7, 7), answer(2, 0, 7, 7), answer(1, 0, 7, 7)[:-1]):
-        taken = responses.take_added(good + other, 0, len(good + other))
-        assert (taken.code, taken.ledger_id, taken.first_entry_id, taken.count, taken.end) == (0, 7, 5, 2, len(good))
-    run = a_run(7, 5, [b"", b"abc"])
-    data = responses.read_responses(run, 0x02020000)
-    for other in (answer(2, 2, 7, 7), answer(2, 0, 8, 7, entry(8, 7)), answer(2, 0, 7, 7, entry(7, 7))[:-1], good):
-        taken, end = responses.take_read(data + other, 0, len(data + other), 10, MAX)
-        assert (stored(taken), taken.ledger_id, taken.first_entry_id, end) == (stored(run), 7, 5, len(data))
-    assert responses.take_read(good, 0, len(good), 10, MAX) is None
-    assert responses.take_added(data, 0, len(data)) is None
