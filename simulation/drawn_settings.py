@@ -296,7 +296,8 @@ NOT_DRAWN: Mapping[str, Sequence[str]] = {
         "exposeSubscriptionBacklogSizeInPrometheus", "splitTopicAndPartitionLabelInPrometheus", "metricsServletTimeoutMs",
         "auditLogEnabled", "forceDeleteTenantAllowed", "forceDeleteNamespaceAllowed", "maxTenants", "maxNamespacesPerTenant",
         "schemaCompatibilityStrategy", "systemTopicSchemaCompatibilityStrategy",
-        "subscriptionPatternMaxLength", "enableBrokerSideSubscriptionPatternEvaluation",
+        "subscriptionPatternMaxLength", "enableBrokerSideSubscriptionPatternEvaluation", "webSocketServiceEnabled",
+        "webSocketMaxTextFrameSize", "webSocketSessionIdleTimeoutMillis", "webSocketPingDurationSeconds",
     ),
     "lets messages go, refuses clients or does not store, as asked: the checker allows none of it": (
         "journalSyncData", "forceReadOnlyBookie", "readOnlyModeEnabled", "managedLedgerForceRecovery",

@@ -9,11 +9,10 @@ time (`sys.getswitchinterval`), not for the whole calculation.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from itertools import islice
 from typing import TypeVar
 
-K = TypeVar("K")
 T = TypeVar("T")
 
 SLICE = 50
@@ -62,21 +61,6 @@ def _do_slice(
         then()
     else:
         asyncio.get_running_loop().call_soon(_do_slice, following, waiting, then, at_a_time)
-
-
-def taken_apart(things: Iterable[T]) -> Iterator[T]:
-    """Each thing of a copy, which keeps none that was taken: those that end in a slice leave memory in its turn."""
-    rest = list(things)
-    rest.reverse()
-    return (rest.pop() for _ in range(len(rest)))
-
-
-def items_taken_apart(things: Mapping[K, T]) -> Iterator[tuple[K, T]]:
-    """Same as `taken_apart` for the items of a mapping. Makes no list of pairs, or the cycle collector would run."""
-    keys, values = list(things), list(things.values())
-    keys.reverse()
-    values.reverse()
-    return ((keys.pop(), values.pop()) for _ in range(len(keys)))
 
 
 async def let_go(things: list[T]) -> None:

@@ -34,7 +34,8 @@ def test_every_drawn_value_is_one_that_its_package_takes() -> None:
 
 
 def test_the_list_of_settings_that_no_plan_draws_only_shrinks() -> None:
-    assert len(NAMED) <= 81, "this number only shrinks"
+    """It grows with a door that no simulated client uses: by 4 with WebSocket, which stands on HTTP."""
+    assert len(NAMED) <= 85, "this number only shrinks"
 
 
 def test_within_two_thousand_seeds_every_value_is_drawn_and_the_same_seed_draws_the_same() -> None:

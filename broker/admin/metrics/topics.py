@@ -8,7 +8,8 @@ from collections.abc import Iterable, Sequence
 from operator import add
 
 from managed_ledger.meters import LedgerMeters
-from ports.loop.slices import in_slices, items_taken_apart, taken_apart
+from ports.loop.slices import in_slices
+from ports.loop.taking_apart import items_taken_apart, taken_apart
 
 from ...metrics_settings import MetricsSettings
 from ...service.topic_name import TopicName

@@ -16,7 +16,8 @@ from starlette.types import Receive, Scope, Send
 
 from metadata.store import BadPath
 from ports.logs import line
-from ports.loop.slices import in_slices, taken_apart
+from ports.loop.slices import in_slices
+from ports.loop.taking_apart import taken_apart
 
 from ...errors import BrokerError, ServerError
 from ...service.dynamic_configuration import BadDynamicValue, NotDynamic

@@ -11,7 +11,7 @@ import json
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from ports.loop.slices import items_taken_apart
+from ports.loop.taking_apart import items_taken_apart
 
 LARGE = 500
 """Members, also those of members: a body of less is encoded within a millisecond."""

@@ -12,7 +12,8 @@ from typing import Any
 
 from managed_ledger.contract import HoleStats, LedgerFacts, ManagedCursor, ManagedLedger, Skipped, ranges
 from metadata.paths import decode_name
-from ports.loop.slices import in_slices, items_taken_apart
+from ports.loop.slices import in_slices
+from ports.loop.taking_apart import items_taken_apart
 
 from ...topic.statistics.compaction_stats import CompactedLedgerFacts
 from ...topic.statistics.topic_stats import SubscriptionStats

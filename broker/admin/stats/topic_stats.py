@@ -14,7 +14,8 @@ from typing import Any, cast
 from managed_ledger.contract import ManagedCursor
 from metadata.paths import encode_name
 from ports.logs import line
-from ports.loop.slices import in_slices, items_taken_apart, taken_apart
+from ports.loop.slices import in_slices
+from ports.loop.taking_apart import items_taken_apart, taken_apart
 
 from ...errors import BrokerError
 from ...service.addresses import Advertised, broker_id

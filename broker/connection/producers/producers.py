@@ -11,7 +11,7 @@ from functools import partial
 
 from bookkeeper.write.together import send
 from ports.logs import line
-from ports.loop.slices import taken_apart
+from ports.loop.taking_apart import taken_apart
 from wire.generated import pulsar_api_pb2 as api
 from wire.generated.pulsar_api_pb2 import BaseCommand
 from wire.int64 import signed

@@ -11,7 +11,8 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from enum import Enum, auto
 
 from ports.logs import line
-from ports.loop.slices import in_slices, items_taken_apart
+from ports.loop.slices import in_slices
+from ports.loop.taking_apart import items_taken_apart
 from wire.record import record
 
 from ...errors import BrokerError, ServerError

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from metadata.store import MetadataError
 from ports.clock import Clock
 from ports.logs import line
-from ports.loop.slices import items_taken_apart
+from ports.loop.taking_apart import items_taken_apart
 from ports.metrics.machine_usage import MachineUsage
 
 from ...topic.contract import Topic

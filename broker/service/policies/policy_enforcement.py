@@ -11,7 +11,8 @@ from dataclasses import replace
 from functools import partial
 
 from ports.logs import line
-from ports.loop.slices import do_in_slices, items_taken_apart
+from ports.loop.slices import do_in_slices
+from ports.loop.taking_apart import items_taken_apart
 
 from ...errors import BrokerError
 from ...policies.documents import from_topic_document

@@ -15,7 +15,8 @@ from managed_ledger.contract import AppendRefused, ManagedLedger, ManagedLedgerE
 from ports.clock import Clock
 from ports.ends import ENDS
 from ports.loop.owner import weakly
-from ports.loop.slices import do_in_slices, in_slices, taken_apart
+from ports.loop.slices import do_in_slices, in_slices
+from ports.loop.taking_apart import taken_apart
 from wire.kernels.rows import PublishersRow
 from wire.run import FLAG_CHUNK, EntryBatch, EntryRun, SendRun
 from wire.transactions import TxnId

@@ -3,7 +3,6 @@
 import asyncio
 import gc
 import threading
-import weakref
 from collections.abc import Callable, Coroutine
 from functools import partial
 from itertools import chain, pairwise
@@ -11,12 +10,8 @@ from typing import Any
 
 import pytest
 
-from ports.loop.slices import SLICE, aside, do_in_slices, in_slices, items_taken_apart, let_go, taken_apart
+from ports.loop.slices import SLICE, aside, do_in_slices, in_slices, let_go
 from tests.simulation.worlds import run
-
-
-class Thing:
-    """Can be watched."""
 
 
 def turns_of_others_during(work: Callable[[], Coroutine[Any, Any, None]]) -> int:
@@ -95,26 +90,6 @@ def test_later_slices_keep_nothing_of_the_slices_before_them() -> None:
     assert asyncio.run(run()) <= before + 1
 
 
-def test_what_ends_in_a_slice_leaves_memory_in_its_turn() -> None:
-    class Ending:
-        def end(self) -> None: ...
-
-    async def run() -> list[int]:
-        things = [Ending() for _ in range(30)]
-        living = [weakref.ref(each) for each in things]
-        ends = (each.end for each in taken_apart(things))
-        del things
-        counts: list[int] = []
-        done = asyncio.Event()
-        do_in_slices(ends, done.set, 10)
-        while not done.is_set():
-            counts.append(sum(each() is not None for each in living))
-            await asyncio.sleep(0)
-        return counts
-
-    assert asyncio.run(run()) == [20, 10]
-
-
 @pytest.mark.parametrize("is_long", [False, True])
 def test_a_long_calculation_is_done_in_another_thread(is_long: bool) -> None:
     async def scenario() -> bool:
@@ -136,33 +111,6 @@ def test_what_it_raises_is_raised() -> None:
             await aside(lambda: int("x"), is_long=True)
 
     asyncio.run(scenario())
-
-
-def test_items_come_in_order_and_none_that_was_taken_stays() -> None:
-    things = {number: Thing() for number in range(100)}
-    watched = [weakref.ref(each) for each in things.values()]
-    taken = items_taken_apart(things)
-    things.clear()
-    for expected in range(100):
-        key, thing = next(taken)
-        assert key == expected
-        assert thing is watched[key]()
-        del thing
-        assert watched[key]() is None
-    assert next(taken, None) is None
-
-
-def test_the_pairs_of_items_are_made_one_by_one() -> None:
-    """Pairs that are made together would have the cycle collector look at all new objects."""
-    things = {str(number): number for number in range(30_000)}
-    gc.disable()
-    try:
-        before = sum(gc.get_count())
-        taken = items_taken_apart(things)
-        assert sum(gc.get_count()) - before < 100
-        assert next(taken) == ("0", 0)
-    finally:
-        gc.enable()
 
 
 def test_things_are_let_go_some_in_a_turn() -> None:

@@ -6,7 +6,8 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import Response
 
-from ports.loop.slices import in_slices, items_taken_apart, taken_apart
+from ports.loop.slices import in_slices
+from ports.loop.taking_apart import items_taken_apart, taken_apart
 
 from ....service.catalogue.catalogue import Catalogue
 from ....service.load.load_driver import LoadBalancing
