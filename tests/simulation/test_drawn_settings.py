@@ -34,7 +34,7 @@ def test_every_drawn_value_is_one_that_its_package_takes() -> None:
 
 
 def test_the_list_of_settings_that_no_plan_draws_only_shrinks() -> None:
-    """It grows with a door that no simulated client uses: by 4 with WebSocket, which stands on HTTP."""
+    """The number grows only with a door that no simulated client uses: by 4 with WebSocket, which stands on HTTP."""
     assert len(NAMED) <= 85, "this number only shrinks"
 
 
