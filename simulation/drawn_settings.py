@@ -99,7 +99,7 @@ BROKER: Mapping[str, Sequence[str]] = {
     "acknowledgmentAtBatchIndexLevelEnabled": ("true", "false"),
     "statsUpdateFrequencyInSecs": ("1", "3"),
     "backlogQuotaDefaultLimitBytes": ("100000000",),
-    "backlogQuotaDefaultLimitSecond": ("3600",),
+    "backlogQuotaDefaultLimitSecond": ("1800000000",),  # publish times of simulated clients begin in 1970: none is too old
     "preciseTimeBasedBacklogQuotaCheck": ("true", "false"),
     "brokerPublisherThrottlingMaxMessageRate": ("50", "1000"),
     "brokerPublisherThrottlingMaxByteRate": ("20000", "1000000"),

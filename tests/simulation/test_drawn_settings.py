@@ -9,6 +9,7 @@ from cli.standalone.server import SETTINGS
 from ports.settings import build_settings, fold
 from simulation.drawn_settings import DRAWN, DRAWN_BY_PLANS, ELSEWHERE, NOT_DRAWN, draw, draw_some
 from simulation.standalone.plan import QUIET_SETTINGS, draw_plan
+from simulation.world.clock import START_MS
 from simulation.world.rng import stream
 
 NAMED = [key for keys in NOT_DRAWN.values() for key in keys]
@@ -31,6 +32,11 @@ def test_every_drawn_value_is_one_that_its_package_takes() -> None:
         for value in values:
             for settings in SETTINGS:
                 build_settings(settings, {**QUIET_SETTINGS, key: value})
+
+
+def test_no_message_of_a_simulated_client_is_too_old_for_the_quota() -> None:
+    """Seed 400 of a cluster: a producer was refused for ever, since clients give publish times that begin in 1970."""
+    assert all(int(seconds) * 1000 > START_MS for seconds in DRAWN["backlogQuotaDefaultLimitSecond"])
 
 
 def test_the_list_of_settings_that_no_plan_draws_only_shrinks() -> None:
