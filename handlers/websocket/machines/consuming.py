@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from pyroaring import BitMap
+
 from wire.client_end import Received
 from wire.errors import RemoteError
 from wire.frames import encode
@@ -34,6 +36,8 @@ from .redelivery import Redelivery
 from .window import Arrived, Window
 
 DELIVERED_MAX = 50_000
+OLD_BATCH_MAX = 1000
+"""Messages of a batch that this session did not deliver: only the client says how many there are."""
 TURN_MESSAGES = 256
 """Messages that a session sends in one turn of the loop."""
 Entry = tuple[int, int, int]
@@ -49,10 +53,11 @@ class _Delivered:
 
 @dataclass(slots=True)
 class _OpenBatch:
-    """Batch that is not acknowledged as a whole: the number of its messages, and the indexes that are done with."""
+    """Batch that is not acknowledged as a whole: the messages that came, the indexes of all, and those that are done with."""
 
     count: int
-    done: set[int] = field(default_factory=set)
+    size: int
+    done: BitMap = field(default_factory=BitMap)
 
 
 class ConsumerSession:
@@ -133,8 +138,14 @@ class ConsumerSession:
         arrived = (Arrived(place, at.ledger_id, at.entry_id, size, redeliveries, each) for each in found.messages)
         self._window.take(place, found.permits, arrived, found.message_count)
         if size:
-            self._open_batches[place, at.ledger_id, at.entry_id] = _OpenBatch(found.message_count)
+            self._open_batch((place, at.ledger_id, at.entry_id), _OpenBatch(found.message_count, size))
         return self._deliver(now)
+
+    def _open_batch(self, entry: Entry, batch: _OpenBatch) -> None:
+        self._open_batches.pop(entry, None)
+        self._open_batches[entry] = batch
+        if len(self._open_batches) > DELIVERED_MAX:
+            del self._open_batches[next(iter(self._open_batches))]
 
     def on_buried(self, context: str, now: Now, *, is_stored: bool) -> list[Effect]:
         """A message is in the dead letter topic, or could not be stored there: then its entry comes again, later."""
@@ -233,17 +244,20 @@ class ConsumerSession:
         return (place, at.ledger_id, at.entry_id), at.batch_index, at.batch_size
 
     def _is_whole(self, entry: Entry, batch_index: int, batch_size: int) -> bool:
-        """Whether all messages of an entry are acknowledged now."""
+        """Whether all messages of an entry are acknowledged now. A batch of an earlier session has at most OLD_BATCH_MAX."""
         if batch_index < 0:
             return True
-        batch = self._open_batches.setdefault(entry, _OpenBatch(batch_size))
-        batch.done.add(batch_index)
-        if len(batch.done) >= batch.count:
-            del self._open_batches[entry]
-            return True
-        if len(self._open_batches) > DELIVERED_MAX:
-            del self._open_batches[next(iter(self._open_batches))]
-        return False
+        if entry not in self._open_batches:
+            if not batch_index < batch_size <= OLD_BATCH_MAX:
+                return False
+            self._open_batch(entry, _OpenBatch(batch_size, batch_size))
+        batch = self._open_batches[entry]
+        if batch_index < batch.size:
+            batch.done.add(batch_index)
+        if len(batch.done) < batch.count:
+            return False
+        del self._open_batches[entry]
+        return True
 
     def _ack(self, entry: Entry) -> Send:
         place, ledger_id, entry_id = entry

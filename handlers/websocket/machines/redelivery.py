@@ -2,6 +2,8 @@
 
 from collections import OrderedDict
 
+REFUSED_MAX = 50_000
+"""Refused entries that wait for their time; beyond them the oldest is delivered again at once."""
 Entry = tuple[int, int, int]
 """Place, ledger and entry."""
 
@@ -27,12 +29,14 @@ class Redelivery:
         self._refused.setdefault(entry, now + self._nack_delay)
 
     def due(self) -> float | None:
+        if len(self._refused) > REFUSED_MAX:
+            return 0.0
         moments = [next(iter(each.values())) for each in (self._open, self._refused) if each]
         return min(moments, default=None)
 
     def refusals_due(self, now: float) -> list[Entry]:
         due = []
-        while self._refused and next(iter(self._refused.values())) <= now:
+        while self._refused and (len(self._refused) > REFUSED_MAX or next(iter(self._refused.values())) <= now):
             due.append(self._refused.popitem(last=False)[0])
         return due
 

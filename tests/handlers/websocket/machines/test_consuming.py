@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from handlers.websocket.machines.consuming import TURN_MESSAGES, ConsumerSession
+from handlers.websocket.machines.consuming import OLD_BATCH_MAX, TURN_MESSAGES, ConsumerSession
 from handlers.websocket.machines.effects import Bury, Effect, Reattach, Unsubscribe
 from handlers.websocket.machines.message_ids import text_of
 from handlers.websocket.machines.options import ConsumerOptions
@@ -92,6 +92,22 @@ def test_a_message_of_an_earlier_session_is_acknowledged_by_its_id() -> None:
     assert acked(machine.on_text(command(text_of(9, 8, -1)), START)) == [8]
     assert acked(machine.on_text(command(text_of(9, 7, -1, 0, 2)), START)) == []
     assert acked(machine.on_text(command(text_of(9, 7, -1, 1, 2)), START)) == [7]
+
+
+@pytest.mark.parametrize(("index", "size"), [(0, OLD_BATCH_MAX + 1), (5, 5), (0, 0), (2**31 - 1, 2**31 - 1)])
+def test_ids_of_batches_that_cannot_be_are_not_remembered(index: int, size: int) -> None:
+    machine, _ = session()
+    assert acked(machine.on_text(command(text_of(9, 7, -1, index, size)), START)) == []
+    assert machine._open_batches == {}
+
+
+def test_indexes_beyond_a_batch_are_not_remembered() -> None:
+    machine, _ = session()
+    machine.on_received(0, batch(1, [b"a", b"b"]), START)
+    for index in range(2, 100):
+        assert acked(machine.on_text(command(text_of(5, 1, -1, index, 1000)), START)) == []
+    [open_batch] = machine._open_batches.values()
+    assert len(open_batch.done) == 0
 
 
 def test_a_refused_message_comes_again_after_the_delay() -> None:
