@@ -7,6 +7,7 @@ is answered a little later.
 import asyncio
 from collections.abc import Callable, Sequence
 
+from metadata.sessions import SessionListener
 from metadata.store import Notification, Operation, Stat, StoreClosed, Versioned, WritesByCommit
 from metadata.tree import DURABLE, Tree
 from metadata.watches import Watches
@@ -88,3 +89,10 @@ class MemoryStore(WritesByCommit):
     def _check_open(self) -> None:
         if self._closed:
             raise StoreClosed("the metadata store is closed")
+
+
+class OneSession:
+    """`Sessions` of a store whose session is the process: nothing ever happens to it."""
+
+    def watch_session(self, listener: SessionListener) -> Callable[[], None]:
+        return lambda: None

@@ -27,10 +27,3 @@ class Sessions(Protocol):
 
     def watch_session(self, listener: SessionListener) -> Callable[[], None]:
         """Tell of every event from now on; returns the call that ends it."""
-
-
-class OneSession:
-    """`Sessions` of a store whose session is the process: nothing ever happens to it."""
-
-    def watch_session(self, listener: SessionListener) -> Callable[[], None]:
-        return lambda: None

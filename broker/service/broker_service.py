@@ -53,6 +53,7 @@ class ServiceOptions:
     load: LoadSettings = field(default_factory=LoadSettings)
     dynamic_settings: DynamicSettings = field(default_factory=NothingDynamic)
     neighbours: Neighbours = field(default_factory=Neighbours)
+    meters: BrokerMeters = field(default_factory=BrokerMeters)
 
 
 class BrokerService:
@@ -68,7 +69,7 @@ class BrokerService:
         options: ServiceOptions | None = None,
     ) -> None:
         options = options or ServiceOptions()
-        self.settings, self.clock, self.meters, self._store = settings, clock, BrokerMeters(), store
+        self.settings, self.clock, self.meters, self._store = settings, clock, options.meters, store
         loads_max, load_seconds_max = settings.max_concurrent_topic_load_request, settings.topic_load_timeout_seconds
         loaded = LoadedTopics(loads_max, load_seconds_max, self.meters)
         self.catalogue = Catalogue(store, loaded, settings.max_num_partitions_per_partitioned_topic)

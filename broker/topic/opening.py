@@ -10,7 +10,7 @@ from ports.clock import Clock
 from ..policies.topic_settings import TopicSettings
 from .contract import OpenTopic, Topic
 from .errors import broker_error
-from .limits.broker_limits import BrokerLimits
+from .limits.broker_limits import BrokerLimits, nothing_refused
 from .non_persistent.opening import NonPersistentTopics
 from .surroundings import TopicSurroundings
 from .topic import PersistentTopic
@@ -36,19 +36,25 @@ class PersistentTopics:
         clock: Clock,
         *,
         takes_transactions: bool = True,
+        storage_refusal: Callable[[], str] = nothing_refused,
     ) -> None:
-        self.snapshots_of: SnapshotsOf = no_snapshots
-        """Set by the composition before the first topic is opened."""
+        """`storage_refusal`: see `BrokerLimits`."""
+        self._snapshots_of: SnapshotsOf = no_snapshots
         self._ledgers = ledgers
-        self.limits = limits = BrokerLimits(settings)
+        self.limits = limits = BrokerLimits(settings, storage_refusal)
         self._around = TopicSurroundings(settings, dispatcher_settings, clock, limits, ledgers, takes_transactions)
+
+    def store_snapshots_in(self, snapshots_of: SnapshotsOf) -> None:
+        """Store the snapshots of topics there; call it before the first topic is opened. No argument of the constructor, since
+        snapshots are stored in system topics, which the service opens by means of this object."""
+        self._snapshots_of = snapshots_of
 
     async def __call__(self, name: str, managed_ledger_name: str, partition_index: int, *, create: bool) -> PersistentTopic:
         try:
             ledger = await self._ledgers.open(managed_ledger_name, create=create)
         except ManagedLedgerError as error:
             raise broker_error(error) from error
-        topic = PersistentTopic(name, ledger, partition_index, self._around, self.snapshots_of(name))
+        topic = PersistentTopic(name, ledger, partition_index, self._around, self._snapshots_of(name))
         try:
             await topic.subscriptions.load()
             await topic.transactions.recover()
@@ -72,9 +78,16 @@ class Topics:
         clock: Clock,
         *,
         takes_transactions: bool = True,
+        storage_refusal: Callable[[], str] = nothing_refused,
     ) -> None:
+        """`storage_refusal`: see `BrokerLimits`."""
         self.persistent = persistent = PersistentTopics(
-            ledgers, settings, dispatcher_settings, clock, takes_transactions=takes_transactions
+            ledgers,
+            settings,
+            dispatcher_settings,
+            clock,
+            takes_transactions=takes_transactions,
+            storage_refusal=storage_refusal,
         )
         non_persistent = NonPersistentTopics(settings, dispatcher_settings, clock, persistent.limits)
         self._kinds: dict[str, OpenTopic] = {"persistent": persistent, "non-persistent": non_persistent}

@@ -14,6 +14,7 @@ from broker.admin.rest.audit_settings import AuditSettings
 from broker.connection.listener import Listener
 from broker.connection.settings import ConnectionSettings
 from broker.dispatchers.settings import DispatcherSettings
+from broker.meters import BrokerMeters
 from broker.metrics_settings import MetricsSettings
 from broker.policies.topic_settings import TopicSettings
 from broker.security.neighbour_settings import NeighbourSettings
@@ -90,21 +91,19 @@ class BrokerParts:
             configuration.settings(DispatcherSettings),
             clock,
             takes_transactions=transactions.transaction_coordinator_enabled,
+            storage_refusal=storage_refusal,
         )
-        topics.persistent.limits.storage_refusal = storage_refusal
         broker, load = configuration.settings(BrokerSettings), configuration.settings(LoadSettings)
         changing = ChangingSettings(configuration, (ServerSettings, *BROKER_SETTINGS))
         self.tls_settings = configuration.settings(TlsSettings)
         around = configuration.settings(NeighbourSettings)
         neighbours = around.neighbours(self.tls_settings, os.environ, asyncio.get_running_loop().time)
-        options = ServiceOptions(load, changing, neighbours)
+        options = ServiceOptions(load, changing, neighbours, self._meters(configuration, storage_refusal))
         self.service = BrokerService(broker, store, clock, topics, self.ledgers, options)
-        self.service.meters.storage_refusal = storage_refusal
         self._snapshots = Snapshots(self.service, configuration.settings(TopicSettings), clock)
-        topics.persistent.snapshots_of = self._snapshots.of
+        topics.persistent.store_snapshots_in(self._snapshots.of)
         security = configuration.settings(SecuritySettings)
         self.security = security_of(security, store, os.environ, lambda: clock.now_ms() / 1000)
-        self._fill_meters(configuration)
         self.tls = self.tls_settings.server(asyncio.get_running_loop().time) if self.tls_settings.is_on else None
         self._transactions: BrokerTransactions | None = None
         if transactions.transaction_coordinator_enabled:
@@ -114,13 +113,16 @@ class BrokerParts:
         sockets = configuration.settings(WebSocketSettings)
         self.websockets = WebSockets(sockets, self.listener, clock, rng) if sockets.web_socket_service_enabled else None
 
-    def _fill_meters(self, configuration: Configuration) -> None:
-        meters = self.service.meters
-        meters.settings, meters.version = configuration.settings(MetricsSettings), VERSION
-        meters.managed_ledgers = self.managed_ledgers
-        meters.metadata = self._metered.meters
-        meters.copies = configuration.settings(BookKeeperSettings).managed_ledger_default_write_quorum
-        meters.sample_seconds = configuration.settings(TopicSettings).stats_update_frequency_in_secs
+    def _meters(self, configuration: Configuration, storage_refusal: Callable[[], str]) -> BrokerMeters:
+        return BrokerMeters(
+            settings=configuration.settings(MetricsSettings),
+            managed_ledgers=self.managed_ledgers,
+            copies=configuration.settings(BookKeeperSettings).managed_ledger_default_write_quorum,
+            sample_seconds=configuration.settings(TopicSettings).stats_update_frequency_in_secs,
+            version=VERSION,
+            storage_refusal=storage_refusal,
+            metadata=self._metered.meters,
+        )
 
     @property
     def coordinators(self) -> Coordinators | None:

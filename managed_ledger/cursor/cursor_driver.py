@@ -22,7 +22,7 @@ from ..meters import CursorMeters
 from ..surroundings import Surroundings
 from .acknowledgements import Acknowledgements
 from .batch_indexes import Words
-from .cursor_host import CursorHost, before
+from .cursor_host import CursorHost
 from .cursor_saves import PlainSave
 from .cursor_store import CursorStore
 from .holes.hole_stats import HoleStats
@@ -133,7 +133,7 @@ class MemoryCursor(CursorRow):
 
     async def reset(self, position: Position) -> None:
         old = self.acknowledgements.mark_delete
-        self.acknowledgements.reset(before(self._host.sequence, position))
+        self.acknowledgements.reset(self._host.sequence.mark_before(position))
         self._changed(old)
 
     async def set_cursor_properties(self, properties: Mapping[str, str]) -> None:

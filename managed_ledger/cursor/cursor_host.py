@@ -1,4 +1,4 @@
-"""CursorHost: operations of a managed ledger that its cursors need, and the mark-delete position of a reader's place."""
+"""CursorHost: operations of a managed ledger that its cursors need."""
 
 from typing import Protocol
 
@@ -30,11 +30,3 @@ class CursorHost(Protocol):
     def went_back(self, cursor: HostedCursor) -> None: ...
     def fenced(self, error: ManagedLedgerFenced) -> None: ...
     def cursor_closed(self, cursor: HostedCursor) -> None: ...
-
-
-def before(sequence: LedgerSequence, position: Position) -> Position:
-    """Mark-delete position of a reader whose first entry is `position`, clamped to the log."""
-    last = sequence.last_confirmed
-    if position > last:
-        return last
-    return sequence.previous_position(position)

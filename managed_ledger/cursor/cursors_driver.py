@@ -19,7 +19,7 @@ from ..errors import ManagedLedgerError, ManagedLedgerFenced
 from ..surroundings import Surroundings
 from .acknowledgements import Acknowledgements
 from .cursor_driver import DurableCursor, MemoryCursor
-from .cursor_host import CursorHost, HostedCursor, before
+from .cursor_host import CursorHost, HostedCursor
 from .cursor_store import CursorStore
 from .slowest_cursor import SlowestCursor
 from .state import CursorState
@@ -122,7 +122,7 @@ class LedgerCursors:
         if name in self.by_name:
             raise ManagedLedgerError(f"{self._ledger_name}: there is a cursor {name} already")
         sequence = self._host.sequence
-        cursor = MemoryCursor(self._host, name, Acknowledgements(sequence, before(sequence, initial)))
+        cursor = MemoryCursor(self._host, name, Acknowledgements(sequence, sequence.mark_before(initial)))
         self.by_name[name] = cursor
         self.slowest.noted(name)
         self._pass_lost(cursor)
@@ -154,7 +154,7 @@ class LedgerCursors:
             ENDS.ended(cursor)
 
     async def _create(self, name: str, initial: Position, cursor_properties: Mapping[str, str]) -> DurableCursor:
-        state = CursorState(before(self._host.sequence, initial))
+        state = CursorState(self._host.sequence.mark_before(initial))
         store = self._store(name)
         cursor = self._add(name, state, store)
         try:

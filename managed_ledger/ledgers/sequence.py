@@ -189,6 +189,11 @@ class LedgerSequence(SequenceRow):
             return Position(before.ledger_id, before.entries - 1)
         return Position(self._first().ledger_id if self._spans else position.ledger_id, -1)
 
+    def mark_before(self, position: Position) -> Position:
+        """Mark-delete position of a reader whose first entry is `position`, clamped to the log."""
+        last = self.last_confirmed
+        return last if position > last else self.previous_position(position)
+
     def locate(self, position: Position) -> Position | None:
         """The first entry at or after `position`; None when there is none yet."""
         span = self.span(position.ledger_id)

@@ -4,8 +4,7 @@ from bookkeeper.ledger_metadata.paths import AVAILABLE
 from bookkeeper.repair.auto_recovery import AutoRecovery
 from bookkeeper.repair.client import RepairClient
 from bookkeeper.repair.settings import RepairSettings
-from metadata.memory import MemoryStore
-from metadata.sessions import OneSession
+from metadata.memory import MemoryStore, OneSession
 from metadata.store import ANY_VERSION, Delete
 from simulation.quorum.client import TIMEOUT_SECONDS, World
 from simulation.world.clock import SimClock

@@ -7,8 +7,8 @@ import pytest
 
 from metadata.claim import Hold
 from metadata.claim_driver import PAUSE_SECONDS, Claim, ClaimBusy, acquire_lock
-from metadata.memory import MemoryStore, SharedTree
-from metadata.sessions import OneSession, SessionEvent, SessionListener
+from metadata.memory import MemoryStore, OneSession, SharedTree
+from metadata.sessions import SessionEvent, SessionListener
 from metadata.store import ANY_VERSION, Stat, StoreClosed, StoreUnavailable
 from tests.bookkeeper.fake_bookies import FixedClock
 from tests.simulation.worlds import World, run

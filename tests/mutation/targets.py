@@ -21,7 +21,7 @@ PACKAGES = (
     "broker/compaction/keys.py", "broker/compaction/sifting.py", "broker/transaction/machine.py",
     "broker/transaction/records.py", "managed_ledger/cursor", "managed_ledger/cache",
     "managed_ledger/append", "managed_ledger/read", "managed_ledger/ledgers",
-    "metadata/tree.py", "metadata/claim.py", "metadata/sessions.py",
+    "metadata/tree.py", "metadata/claim.py",
 )  # fmt: skip
 LAYERS: Mapping[str, tuple[str, ...]] = {
     "bookie": ("tests/bookie",),

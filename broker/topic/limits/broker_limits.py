@@ -17,10 +17,10 @@ def nothing_refused() -> str:
 class BrokerLimits:
     """Limits of a broker; None: not limited. Call `refresh` before a look at `publish` and `dispatch`; on the loop."""
 
-    def __init__(self, settings: TopicSettings) -> None:
+    def __init__(self, settings: TopicSettings, storage_refusal: Callable[[], str] = nothing_refused) -> None:
+        """`storage_refusal`: why no message can be stored now, such as a full disk; empty: it can."""
         self._settings = settings
-        self.storage_refusal: Callable[[], str] = nothing_refused
-        """Why no message can be stored now, such as a full disk; empty: it can."""
+        self.storage_refusal = storage_refusal
         self._publish_rate = self._dispatch_rate = (0, 0)
         self.policies = SharedPolicies()
         """Policies of this broker's topics."""

@@ -8,8 +8,8 @@ import pytest
 
 from bookie.errors import WrongDirectory
 from bookie.server.registration import BookieIdentity, Registration, check_cookie, encode_cookie, service_info, store_cookie
-from metadata.memory import MemoryStore
-from metadata.sessions import OneSession, SessionEvent, SessionListener
+from metadata.memory import MemoryStore, OneSession
+from metadata.sessions import SessionEvent, SessionListener
 from ports.clock import RealClock
 
 B1 = BookieIdentity("b1:3181", "b1", 3181, ("/j1", "/j2"), ("/l1", "/l2"), "uuid-1")

@@ -16,8 +16,8 @@ from bookkeeper.repair.ledger.ledger_repair import LedgerRepair
 from bookkeeper.repair.settings import RepairSettings
 from bookkeeper.settings import BookKeeperSettings
 from bookkeeper.write.quorum_tracker import Quorum
-from metadata.memory import MemoryStore, SharedTree
-from metadata.sessions import OneSession, Sessions
+from metadata.memory import MemoryStore, OneSession, SharedTree
+from metadata.sessions import Sessions
 from tests.bookkeeper.fake_bookies import FakeBookie, FixedClock, batch
 from wire.bookie.codes import BookieCode
 

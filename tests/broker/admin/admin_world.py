@@ -80,7 +80,7 @@ class AdminWorld:
         ledgers = StoredMemoryLedgers(self.store)
         topics = Topics(ledgers, topic_settings or TopicSettings(), DispatcherSettings(), clock)
         self.service = BrokerService(settings or BrokerSettings(), self.store, clock, topics, FakeLedgerStore(FakeLedgers()))
-        topics.persistent.snapshots_of = Snapshots(self.service, topic_settings or TopicSettings(), clock).of
+        topics.persistent.store_snapshots_in(Snapshots(self.service, topic_settings or TopicSettings(), clock).of)
         self.app = admin_app(self.service, self.store, "9.8.7")
 
     async def call(self, method: str, path: str, body: Any = None, *, raw: bytes | None = None) -> Answer:

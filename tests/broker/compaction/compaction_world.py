@@ -33,7 +33,7 @@ class CompactedWorld(World):
 
     async def load(self) -> None:
         topics = PersistentTopics(self.storage.ledgers, self.settings, DispatcherSettings(), self.storage.clock)
-        topics.snapshots_of = SnapshotsHere(topics, self.storage, self.settings).of
+        topics.store_snapshots_in(SnapshotsHere(topics, self.storage, self.settings).of)
         self.topic = await topics(TOPIC, NAME, -1, create=True)
         self.log = self.topic.ledger
 

@@ -42,6 +42,16 @@ def sequences(draw: st.DrawFn) -> tuple[LedgerSequence, list[Position]]:
 
 
 @given(sequences(), POSITION)
+def test_a_reader_has_the_entries_from_its_first_position_on(
+    made: tuple[LedgerSequence, list[Position]], first: Position
+) -> None:
+    sequence, entries = made
+    mark = sequence.mark_before(first)
+    assert mark <= sequence.last_confirmed
+    assert sequence.end_index - sequence.entries_through(mark) == sum(each >= first for each in entries)
+
+
+@given(sequences(), POSITION)
 def test_positions_are_those_of_a_list_of_all_entries(made: tuple[LedgerSequence, list[Position]], position: Position) -> None:
     sequence, entries = made
     sequence.check_invariants()

@@ -7,8 +7,7 @@ import pytest
 from managed_ledger.contract import EARLIEST
 from managed_ledger.errors import ManagedLedgerFenced
 from metadata.claim_driver import acquire_lock
-from metadata.memory import MemoryStore
-from metadata.sessions import OneSession
+from metadata.memory import MemoryStore, OneSession
 from metadata.store import StoreClosed
 from simulation.world.clock import SimClock
 from tests.managed_ledger import ledger_world

@@ -71,7 +71,7 @@ class TransactionWorld(World):
     async def open(self) -> None:
         topics = PersistentTopics(self.storage.ledgers, self.settings, DispatcherSettings(), self.storage.clock)
         self.snapshots = SnapshotsHere(topics, self.storage, self.settings)
-        topics.snapshots_of = self.snapshots.of
+        topics.store_snapshots_in(self.snapshots.of)
         self.topic = await topics(TOPIC, NAME, -1, create=True)
         self.log = self.topic.ledger
 
