@@ -170,7 +170,7 @@ def test_a_call_costs_the_same_the_first_time_and_the_second() -> None:
     assert steps(work) == steps(work) > 100
 
 
-def test_what_the_collector_frees_meanwhile_is_not_counted() -> None:
+def test_objects_freed_by_the_collector_meanwhile_are_not_counted() -> None:
     class Cycle:
         def __init__(self) -> None:
             self.itself = self

@@ -21,7 +21,7 @@ async def refused(awaitable: object) -> BookieCode:
     return caught.value.code
 
 
-def test_it_is_a_bookie_client() -> None:
+def test_a_bookie_is_a_bookie_client() -> None:
     async def scenario(machine: Machine) -> None:
         client: BookieClient = await machine.start()
         await client.add(sealed(1, 0), KEY)
@@ -46,7 +46,7 @@ def test_another_master_key_is_refused_by_adds_and_fences() -> None:
     on_machine(scenario)
 
 
-def test_what_was_never_accepted_is_no_entry_and_an_unknown_ledger_no_ledger() -> None:
+def test_an_entry_never_added_is_enoentry_and_an_unknown_ledger_is_enoledger() -> None:
     async def scenario(machine: Machine) -> None:
         bookie = await machine.start()
         await bookie.add(sealed(1, 5, 2), KEY)
@@ -160,7 +160,7 @@ def test_a_small_add_does_not_overtake_a_large_one_that_waits() -> None:
     on_machine(scenario)
 
 
-def test_what_waits_is_bounded_and_the_rest_refused_in_its_turn() -> None:
+def test_waiting_adds_are_bounded_and_the_rest_are_refused_in_their_turn() -> None:
     async def scenario(machine: Machine) -> None:
         bookie = await machine.start()
         futures = await fill(bookie, 100)
@@ -220,7 +220,7 @@ def test_small_runs_in_a_memtable_are_read_together_and_large_ones_without_a_cop
     on_machine(scenario)
 
 
-def test_what_a_memtable_holds_again_hides_what_an_entry_log_holds() -> None:
+def test_an_entry_in_the_memtable_hides_the_same_entry_in_an_entry_log() -> None:
     async def scenario(machine: Machine) -> None:
         bookie = await machine.start()
         await bookie.add(sealed(1, 0, 10), KEY)

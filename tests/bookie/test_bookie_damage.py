@@ -126,7 +126,7 @@ def test_a_host_without_files_or_memory_says_nothing_about_an_entry(code: int, a
 
 
 @pytest.mark.parametrize("damage", ["removed", "flipped"])
-def test_when_log_and_index_are_damaged_a_miss_is_no_promise(damage: str) -> None:
+def test_a_ledger_with_a_damaged_log_and_index_reports_no_entry_as_absent(damage: str) -> None:
     async def scenario(machine: Machine) -> None:
         await store(machine)
         await machine.disk.remove(f"{LEDGERS}/00000001.index")

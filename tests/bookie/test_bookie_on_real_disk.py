@@ -40,7 +40,7 @@ def with_bookies(path: Path, scenario: Callable[[Callable[[], Awaitable[Bookie]]
 
 
 @pytest.mark.parametrize("clean", [True, False])
-def test_what_was_added_is_read_after_a_restart(tmp_path: Path, clean: bool) -> None:
+def test_added_entries_are_read_after_a_restart(tmp_path: Path, clean: bool) -> None:
     runs = [sealed(7, first, 10, 1000) for first in range(0, 1000, 10)]
 
     async def scenario(start: Callable[[], Awaitable[Bookie]]) -> None:
@@ -98,7 +98,7 @@ def test_compaction_and_scrub_on_a_real_disk(tmp_path: Path) -> None:
     with_bookies(tmp_path, scenario)
 
 
-def test_its_http_is_served_on_a_socket(tmp_path: Path) -> None:
+def test_the_bookies_http_is_served_on_a_socket(tmp_path: Path) -> None:
     async def scenario(start: Callable[[], Awaitable[Bookie]]) -> None:
         bookie = await start()
         collector = GarbageCollector(bookie, MemoryStore(RealClock()), str, "/ledgers", 900)

@@ -44,6 +44,6 @@ def test_values_come_from_apaches_keys() -> None:
         ("flushInterval", "0"),
     ],
 )
-def test_what_cannot_be_is_refused(key: str, value: str) -> None:
+def test_invalid_settings_are_refused(key: str, value: str) -> None:
     with pytest.raises(BadSetting):
         build_settings(BookieSettings, {key: value})

@@ -119,7 +119,7 @@ def test_each_stripe_has_a_journal_and_a_ledger_directory_of_its_own(journals: i
 @pytest.mark.parametrize(
     "settings", [TWO, on(("/j0",), ("/l0", "/l1", "/l2")), on(("/j0", "/j1"), ("/l0",))], ids=["2x2", "1x3", "2x1"]
 )
-def test_what_was_acknowledged_on_any_stripe_is_there_after_power_cuts_and_a_clean_stop(settings: BookieSettings) -> None:
+def test_acknowledged_entries_of_all_stripes_survive_power_cuts_and_a_clean_stop(settings: BookieSettings) -> None:
     async def scenario(host: Host) -> None:
         bookie = await use(host, settings)
         for number in range(4):

@@ -41,14 +41,14 @@ def said(capsys: pytest.CaptureFixture[str], url: str, *more: str) -> str:
 
 
 @pytest.mark.parametrize("scheme", ["pulsar", "pulsar+ssl", "http", "https"])
-def test_where_nothing_listens_it_says_so_and_how_to_start_a_server(scheme: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_refused_connection_is_reported_with_how_to_start_a_server(scheme: str, capsys: pytest.CaptureFixture[str]) -> None:
     url = f"{scheme}://127.0.0.1:{free_port()}"
     found = said(capsys, url)
     assert f"{url}: connection refused: nothing listens there. Start the server (interpulse standalone)" in found
     assert ("--admin-url" if scheme.startswith("http") else "--url") in found
 
 
-def test_of_several_addresses_each_is_named_when_none_answers(capsys: pytest.CaptureFixture[str]) -> None:
+def test_each_of_several_addresses_is_named_when_none_answers(capsys: pytest.CaptureFixture[str]) -> None:
     first, second = free_port(), free_port()
     found = said(capsys, f"pulsar://127.0.0.1:{first},127.0.0.1:{second}")
     assert f"none of 2 addresses answers: pulsar://127.0.0.1:{first}: connection refused" in found
@@ -177,7 +177,7 @@ def test_perf_tells_the_same(capsys: pytest.CaptureFixture[str]) -> None:
         ("Topic was already terminated", ""),
     ],
 )
-def test_what_is_missing_is_told_with_the_command_that_lists_it(reason: str, remedy: str) -> None:
+def test_a_refused_name_is_answered_with_the_command_that_helps(reason: str, remedy: str) -> None:
     found = name_advice(reason)
     assert remedy in found if remedy else found == ""
 

@@ -24,7 +24,7 @@ def test_the_commands_of_the_page_run(tmp_path: Path) -> None:
     assert '"sub": "alice"' in done.stdout
 
 
-def test_its_settings_are_keys_that_are_read() -> None:
+def test_the_settings_of_the_security_page_are_keys_that_are_read() -> None:
     from cli.configuration.loading import known_keys
 
     blocks = re.findall(r"```properties\n(.*?)```", (ROOT / "docs" / "security.md").read_text(), re.DOTALL)

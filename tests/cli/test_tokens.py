@@ -66,7 +66,7 @@ def test_a_private_key_signs_and_its_public_key_checks(tmp_path: Path, capsys: p
         (("show",), "--stdin"),
     ],
 )
-def test_what_is_wrong_is_told_and_no_secret_is(capsys: pytest.CaptureFixture[str], words: Any, told: str) -> None:
+def test_wrong_usage_is_refused_without_telling_a_secret(capsys: pytest.CaptureFixture[str], words: Any, told: str) -> None:
     error = refusal(capsys, *words)
     assert told in error
     assert "canary" not in error

@@ -18,7 +18,7 @@ SMALL = (
 
 
 @pytest.mark.parametrize(("first", "settings"), [(0, ()), (SEEDS, SMALL)], ids=["as it is", "small ledgers"])
-def test_whatever_clients_send_is_answered_once_and_costs_nobody_else_anything(
+def test_fuzzed_client_bytes_are_answered_once_and_harm_no_other_client(
     tmp_path: Path, first: int, settings: tuple[str, ...]
 ) -> None:
     server = WatchedServer(tmp_path, settings)
@@ -32,7 +32,7 @@ def test_whatever_clients_send_is_answered_once_and_costs_nobody_else_anything(
     assert report.bystander_messages > 20
 
 
-def test_whatever_is_asked_over_rest_is_no_failure_of_ours(tmp_path: Path) -> None:
+def test_fuzzed_rest_requests_cause_no_server_failure(tmp_path: Path) -> None:
     server = WatchedServer(tmp_path)
     with server.process:
         host, _, web_port = server.start()

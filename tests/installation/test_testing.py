@@ -49,7 +49,7 @@ WAITS = """
 import os, pathlib
 
 
-def test_it_waits(pulsar_broker):
+def test_a_test_waits(pulsar_broker):
     pathlib.Path("told.part").write_text(f'{{"pid": {pulsar_broker.process_id}}}')
     os.rename("told.part", "told.json")
     os.read(0, 1)

@@ -53,7 +53,7 @@ async def state_of_all(world: World) -> list[str]:
 
 
 @pytest.mark.parametrize("compression", COMPRESSIONS)
-def test_what_apache_wrote_is_seen_by_us(by_apache: Path, compression: str) -> None:
+def test_managed_ledgers_written_by_apache_are_read_alike_by_us(by_apache: Path, compression: str) -> None:
     async def scenario() -> None:
         ours = world("NONE")
         await load(ours, by_apache / compression)
@@ -63,7 +63,7 @@ def test_what_apache_wrote_is_seen_by_us(by_apache: Path, compression: str) -> N
     assert len(state_lines(by_apache / compression)) > 400
 
 
-def test_what_we_wrote_is_seen_by_apache(apache: ApacheProgram, tmp_path: Path) -> None:
+def test_managed_ledgers_written_by_us_are_read_alike_by_apache(apache: ApacheProgram, tmp_path: Path) -> None:
     seen: dict[Path, list[str]] = {}
 
     async def scenario(directory: Path, compression: str, is_array: bool) -> None:

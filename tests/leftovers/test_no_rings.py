@@ -11,7 +11,7 @@ from tests.started_process import ROOT
 SECONDS_MAX = 300
 
 
-def test_what_was_deleted_needs_no_cycle_collector(tmp_path: Path) -> None:
+def test_deleted_objects_need_no_cycle_collector(tmp_path: Path) -> None:
     command = [sys.executable, "-m", count_cycles.__name__, str(tmp_path)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=SECONDS_MAX, check=False)
     assert done.returncode == 0, done.stderr[-5000:]

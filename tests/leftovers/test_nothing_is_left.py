@@ -11,7 +11,7 @@ from tests.started_process import ROOT
 SECONDS_MAX = 300
 
 
-def test_of_200_topics_of_all_kinds_nothing_is_left(tmp_path: Path) -> None:
+def test_nothing_is_left_of_200_topics_of_all_kinds(tmp_path: Path) -> None:
     command = [sys.executable, "-m", count_leftovers.__name__, str(tmp_path)]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=SECONDS_MAX, check=False)
     assert done.returncode == 0, done.stderr[-5000:]

@@ -224,7 +224,7 @@ def test_garbage_at_the_end_of_a_cursor_ledger_is_an_error_that_names_it() -> No
     run(scenario())
 
 
-def test_what_was_skipped_is_counted_for_its_own_topic() -> None:
+def test_skipped_entries_are_counted_for_their_own_topic() -> None:
     async def scenario() -> None:
         world = skipping()
         _, ledger_id = await with_marks(world, 5)
@@ -241,7 +241,7 @@ def test_what_was_skipped_is_counted_for_its_own_topic() -> None:
 
 
 @pytest.mark.parametrize("garbage", [1, 3, 4])
-def test_of_a_cursor_ledger_exactly_the_garbage_is_skipped_and_counted(garbage: int) -> None:
+def test_exactly_the_garbage_of_a_cursor_ledger_is_skipped_and_counted(garbage: int) -> None:
     async def scenario() -> None:
         world = skipping()
         positions, ledger_id = await with_marks(world, 5)
@@ -325,7 +325,7 @@ def test_a_cursor_of_which_only_the_name_is_known_begins_anew_by_force_alone() -
 
 @settings(max_examples=60, deadline=None)
 @given(st.integers(1, 6), st.integers(0, 8))
-def test_whatever_is_damaged_no_mark_is_ahead_of_what_was_acknowledged(marks: int, garbage: int) -> None:
+def test_damage_never_puts_a_mark_ahead_of_the_acknowledgements(marks: int, garbage: int) -> None:
     async def scenario() -> None:
         world = skipping()
         positions, ledger_id = await with_marks(world, marks)

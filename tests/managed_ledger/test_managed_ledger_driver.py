@@ -42,7 +42,7 @@ def test_a_managed_ledger_is_not_made_when_that_was_not_asked_for() -> None:
     run(scenario())
 
 
-def test_it_is_opened_once_per_name() -> None:
+def test_a_managed_ledger_is_opened_once_per_name() -> None:
     async def scenario() -> None:
         world = World()
         first, second = await asyncio.gather(world.open(), world.open())
@@ -185,7 +185,7 @@ def test_properties_survive_and_replace_one_another() -> None:
     run(scenario())
 
 
-def test_who_wants_it_made_gets_it_although_another_asked_first_without() -> None:
+def test_an_open_with_create_succeeds_although_one_without_create_came_first() -> None:
     async def scenario() -> None:
         world = World()
         first, second = await asyncio.gather(

@@ -41,7 +41,7 @@ def test_terminated_for_ever() -> None:
     run(scenario())
 
 
-def test_what_was_at_the_end_of_a_terminated_log_stays_though_all_have_consumed_it() -> None:
+def test_the_last_ledger_of_a_terminated_managed_ledger_stays_though_all_is_consumed() -> None:
     async def scenario() -> None:
         world = World(trimming())
         ledger = await world.open()

@@ -34,7 +34,7 @@ asyncio.run(main())
 
 
 @pytest.mark.parametrize("lines_before_kill", [1, 40, 400])
-def test_what_was_answered_before_kill_9_is_there(tmp_path: Path, lines_before_kill: int) -> None:
+def test_answered_writes_survive_kill_9(tmp_path: Path, lines_before_kill: int) -> None:
     directory = str(tmp_path / "metadata")
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
     with subprocess.Popen(

@@ -110,7 +110,7 @@ def test_a_second_run_changes_nothing_and_another_cluster_is_added(tmp_path: Pat
     on(lambda: EmbeddedStore.open(str(tmp_path / "metadata"), TickingClock()), work)
 
 
-def test_what_says_something_else_is_kept_and_told() -> None:
+def test_an_existing_node_with_other_content_is_kept_and_reported() -> None:
     async def work(store: MetadataStore) -> None:
         await initialise(store)
         (kept,) = await initialise(store, NewCluster("c1", "http://elsewhere:8080"))
@@ -123,7 +123,7 @@ def test_what_says_something_else_is_kept_and_told() -> None:
     on(in_memory, work)
 
 
-def test_what_clusters_share_goes_into_the_configuration_store() -> None:
+def test_metadata_that_clusters_share_goes_into_the_configuration_store() -> None:
     async def work(local: MetadataStore) -> None:
         shared = await in_memory()
         await ClusterMetadata(local, shared, Random(1)).initialise(C1)
@@ -158,7 +158,7 @@ def test_an_existing_bookkeeper_cluster_is_not_laid_out_again() -> None:
         ({"proxy_url": "pulsar://p:6650"}, "--proxy-url and --proxy-protocol go together"),
     ],
 )
-def test_what_would_not_work_is_refused_with_what_to_do(options: dict[str, Any], says: str) -> None:
+def test_cluster_options_that_would_not_work_are_refused_with_a_remedy(options: dict[str, Any], says: str) -> None:
     with pytest.raises(ClusterRefused, match=says):
         NewCluster(**{"name": "c1", "web_service_url": "http://h:8080,i:8080"} | options)
 

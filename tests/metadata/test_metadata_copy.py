@@ -37,7 +37,7 @@ def test_the_file_has_the_lines_of_format_1() -> None:
 
 
 @given(st.dictionaries(PATHS.map(lambda names: "/" + "/".join(names)), st.binary(max_size=40), max_size=6))
-def test_what_is_written_is_read_again(nodes: dict[str, bytes]) -> None:
+def test_a_written_copy_is_read_back_alike(nodes: dict[str, bytes]) -> None:
     copy = MetadataCopy(nodes, dict.fromkeys(nodes, 7), None)
     lines = list(write_copy(copy))
     assert read_copy(f"{each}\n" for each in lines) == copy
@@ -165,7 +165,7 @@ def test_a_standalones_directory_moves_into_zookeeper(zookeeper: ZooKeeperProces
         (("import-metadata", "--file", "{tmp}/empty", "-md", "rocksdb:/x"), "expected zk:host:port"),
     ],
 )
-def test_what_cannot_be_moved_is_refused_in_one_line(tmp_path: Path, arguments: tuple[str, ...], says: str) -> None:
+def test_an_impossible_export_or_import_is_refused_in_one_line(tmp_path: Path, arguments: tuple[str, ...], says: str) -> None:
     (tmp_path / "empty").touch()
     code, out, err = command(*(each.format(tmp=tmp_path) for each in arguments))
     assert (code, out) == (1, "")

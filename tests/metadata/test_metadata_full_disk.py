@@ -135,7 +135,7 @@ def test_calls_are_committed_in_their_order_after_a_refusal() -> None:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_what_is_answered_is_stored_and_what_is_refused_is_not(seed: int) -> None:
+def test_answered_writes_are_stored_and_refused_ones_are_not(seed: int) -> None:
     """Beside a plain dictionary that only knows the answers."""
 
     async def scenario() -> None:

@@ -44,13 +44,13 @@ def test_java_reads_lower_case_digits_and_a_lone_surrogate_is_a_question_mark() 
 
 
 @pytest.mark.parametrize("encoded", ["%", "a%2", "%zz", "%-1", "%+1"])
-def test_what_java_refuses_is_refused(encoded: str) -> None:
+def test_percent_encodings_that_java_refuses_are_refused(encoded: str) -> None:
     with pytest.raises(ValueError, match="percent"):
         decode_name(encoded)
 
 
 @pytest.mark.parametrize("path", ["", "a", "a/b", "//", "/a/", "/a//b"])
-def test_what_is_no_path_is_refused(path: str) -> None:
+def test_malformed_paths_are_refused(path: str) -> None:
     with pytest.raises(MetadataError):
         check_path(path)
 

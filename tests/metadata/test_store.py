@@ -297,7 +297,7 @@ def test_nothing_is_told_before_it_is_durable() -> None:
     run(scenario())
 
 
-def test_what_waits_during_a_commit_is_one_commit() -> None:
+def test_writes_that_wait_during_a_commit_form_one_commit() -> None:
     async def scenario() -> None:
         store, rows, _ = await held_store()
         first = [asyncio.ensure_future(store.put(f"/a/{number}", b"")) for number in range(100)]

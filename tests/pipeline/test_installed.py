@@ -45,7 +45,7 @@ _SOURCE = "from setuptools import build_meta; import sys; print(build_meta.build
 _PIP = (sys.executable, "-m", "pip", "install", "-q", "--no-index", "--no-deps", "--no-build-isolation")
 
 
-def test_what_the_package_needs_comes_with_prepare_spark_alone() -> None:
+def test_the_locks_of_prepare_spark_hold_all_requirements_of_the_package() -> None:
     """Other requirements of the tests once hid that pyarrow was missing."""
     about = tomllib.loads((ROOT / "pipeline" / "pyproject.toml").read_text())["project"]
     needed = {re.split(r"[<>=]", each)[0] for each in (*about["dependencies"], *about["optional-dependencies"]["spark"])}

@@ -15,7 +15,7 @@ def resident_bytes() -> int:
 
 
 @pytest.mark.skipif(allocator._trim is None, reason="the C library has no such call")
-def test_what_was_freed_between_what_is_used_goes_back() -> None:
+def test_free_memory_between_used_pieces_is_given_back() -> None:
     pieces: list[bytes | None] = [bytes([number % 255 + 1]) * PIECE_BYTES for number in range(PIECES)]
     full = resident_bytes()
     for number in range(PIECES):
@@ -26,6 +26,6 @@ def test_what_was_freed_between_what_is_used_goes_back() -> None:
     assert sum(piece is not None for piece in pieces) == PIECES // 20
 
 
-def test_where_there_is_no_such_call_nothing_happens(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_giving_back_memory_without_the_trim_call_does_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(allocator, "_trim", None)
     allocator.give_back_free_memory()

@@ -28,7 +28,7 @@ def test_a_mutation_has_a_line_with_who_what_from_where_and_how_it_ended(caplog:
     play(scenario)
 
 
-def test_what_is_refused_has_its_reason(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_refused_call_is_audited_with_its_reason(caplog: pytest.LogCaptureFixture) -> None:
     async def scenario(world: AdminWorld) -> None:
         caplog.set_level(logging.INFO, "audit")
         await world.call("DELETE", "/admin/v2/namespaces/no/such")
@@ -39,7 +39,7 @@ def test_what_is_refused_has_its_reason(caplog: pytest.LogCaptureFixture) -> Non
     play(scenario)
 
 
-def test_who_only_looks_has_no_line(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_read_is_not_audited(caplog: pytest.LogCaptureFixture) -> None:
     async def scenario(world: AdminWorld) -> None:
         caplog.set_level(logging.INFO, "audit")
         await world.get("/admin/v2/namespaces/public")

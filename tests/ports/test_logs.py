@@ -29,7 +29,7 @@ def test_a_line_quotes_what_needs_it() -> None:
         ("größe-日本", "größe-日本"),
     ],
 )
-def test_what_cannot_be_printed_is_escaped_since_a_terminal_would_obey_it(given: str, told: str) -> None:
+def test_unprintable_characters_are_escaped_since_a_terminal_would_obey_them(given: str, told: str) -> None:
     assert line("x", name=given) == f"what=x name={told}"
 
 
@@ -56,7 +56,7 @@ def test_a_traceback_stays_on_the_line() -> None:
     assert "ValueError: x" in stream.getvalue()
 
 
-def test_in_json_a_line_is_an_object_whose_members_are_its_fields(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_line_in_json_is_an_object_whose_members_are_its_fields(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PULSAR_LOG_FORMAT", "json")
     stream = io.StringIO()
     configure_logs(stream=stream)
@@ -75,7 +75,7 @@ def test_in_json_a_line_is_an_object_whose_members_are_its_fields(monkeypatch: p
 
 @pytest.mark.parametrize("form", ["text", "json"])
 @pytest.mark.parametrize("nasty", ["a\nb", "\x1b[2J", "\x9b2J", "\x7f", "a\u2028b", "\udc80", "what=forged\nlevel=error"])
-def test_whatever_is_logged_is_one_line_without_control_characters(form: str, nasty: str) -> None:
+def test_each_log_record_is_one_line_without_control_characters(form: str, nasty: str) -> None:
     stream = io.StringIO()
     configure_logs(stream=stream, form=form)
     log = logging.getLogger("broker")
@@ -99,7 +99,7 @@ def test_the_environment_chooses_the_level_as_apaches_scripts_call_it(monkeypatc
 
 
 @pytest.mark.parametrize(("name", "value"), [("PULSAR_LOG_FORMAT", "xml"), ("PULSAR_LOG_LEVEL", "loud")])
-def test_what_the_environment_may_not_say_is_refused(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
+def test_an_unknown_log_setting_in_the_environment_is_refused(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
     monkeypatch.setenv(name, value)
     with pytest.raises(BadLogSetting, match=f"{name}={value}: expected"):
         configure_logs(stream=io.StringIO())

@@ -22,7 +22,7 @@ CURSOR_SNAPPY = bytes.fromhex("4778000000040804101a1a0408ff11013c01100318fffffff
 CURSOR_ZLIB = bytes.fromhex("4778000000040802101a789ce2f80f038c02cc12088e0127000000ffff")
 
 
-def test_what_apache_compressed_is_read() -> None:
+def test_metadata_compressed_by_apache_is_read() -> None:
     for value in (LEDGERS_ZLIB, LEDGERS_LZ4, LEDGERS_ZSTD, LEDGERS_SNAPPY):
         assert uncompressed(value) == LEDGERS
     for value in (CURSOR_ZLIB, CURSOR_LZ4, CURSOR_ZSTD, CURSOR_SNAPPY):
@@ -33,7 +33,7 @@ def test_what_apache_compressed_is_read() -> None:
 
 @pytest.mark.parametrize("name", COMPRESSIONS)
 @given(st.binary(max_size=400) | st.integers(0, 3000).map(lambda count: b"acknowledged" * count))
-def test_what_we_compressed_is_read(name: str, value: bytes) -> None:
+def test_metadata_compressed_by_us_is_read(name: str, value: bytes) -> None:
     if not value.startswith(b"\x47\x78"):  # no protobuf message of ours does
         assert uncompressed(compressed(value, Compression(name, 0))) == value
 

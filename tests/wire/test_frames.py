@@ -77,7 +77,7 @@ NASTY = st.one_of(
 
 
 @given(st.lists(NASTY, max_size=6).map(b"".join), st.data())
-def test_how_the_bytes_arrive_makes_no_difference(data: bytes, draw: Any) -> None:
+def test_the_pieces_in_which_bytes_arrive_make_no_difference(data: bytes, draw: Any) -> None:
     whole = outcome(data, [])
     assert outcome(data, [1] * len(data)) == whole
     assert outcome(data, draw.draw(st.lists(st.integers(0, 20), max_size=8))) == whole

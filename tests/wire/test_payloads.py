@@ -69,7 +69,7 @@ def test_a_section_cut_anywhere_is_refused_or_shorter() -> None:
         (b"\0\0\0\x05abcd", "message metadata of 5 bytes, but only 4 follow"),
     ],
 )
-def test_what_is_wrong_is_said(data: bytes, reason: str) -> None:
+def test_a_malformed_payload_is_refused_with_its_reason(data: bytes, reason: str) -> None:
     with pytest.raises(MalformedPayload) as caught:
         split_section(data)
     assert caught.value.reason == reason

@@ -29,7 +29,7 @@ def part(first: int, sizes: list[int]) -> EntryRun:
     st.integers(1, 60),
     st.data(),
 )
-def test_what_is_wanted_is_there_byte_for_byte_and_the_rest_is_empty(
+def test_the_wanted_entries_are_there_byte_for_byte_and_the_others_are_empty(
     shape: list[tuple[int, list[int]]], empty_max: int, data: st.DataObject
 ) -> None:
     parts, entry_id = [], 0

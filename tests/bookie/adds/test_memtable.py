@@ -66,7 +66,7 @@ def test_a_small_run_among_mixes_becomes_one_with_them_and_a_large_one_is_not_co
     assert found is large
 
 
-def test_what_is_known_of_the_entries_digests_is_kept_while_all_have_it() -> None:
+def test_the_known_digest_size_is_kept_while_all_entries_have_it() -> None:
     table = Memtable()
     for added in (sealed(1, 0), sealed(1, 1)):
         inserted(table, added)

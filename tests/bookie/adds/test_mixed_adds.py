@@ -36,7 +36,7 @@ async def check(machine: Machine, expected: list[EntryRun]) -> None:
 
 
 @pytest.mark.parametrize("flushed", [False, True])
-def test_what_was_acknowledged_in_a_mix_survives_a_power_cut(flushed: bool) -> None:
+def test_acknowledged_mixed_adds_survive_a_power_cut(flushed: bool) -> None:
     async def scenario(machine: Machine) -> None:
         await with_ledgers(machine, 1, 2, 3)
         await machine.bookie.add_mix(mixed(runs(3, 1, 2)), KEY)

@@ -114,7 +114,7 @@ def test_entry_logs_that_cannot_be_written_stop_adds_until_they_can(tmp_path: Pa
         asyncio.run(scenario(bookie.start()))
 
 
-def test_what_cannot_be_read_is_never_said_not_to_be_there(tmp_path: Path, metadata_service_uri: str) -> None:
+def test_an_unreadable_entry_is_never_reported_as_absent(tmp_path: Path, metadata_service_uri: str) -> None:
     need_tracing()
 
     async def scenario(bookie: BookieOnDisk) -> None:

@@ -13,7 +13,7 @@ pytestmark = [pytest.mark.clients, pytest.mark.timeout(600)]
 ROUNDS = 3
 
 
-def test_what_was_acknowledged_is_there_after_power_cuts(tmp_path: Path, metadata_service_uri: str) -> None:
+def test_acknowledged_entries_survive_power_cuts(tmp_path: Path, metadata_service_uri: str) -> None:
     need_power_cuts()
     with power_cuts(tmp_path, metadata_service_uri, seed=1) as cuts:
         rounds = run_rounds(cuts, ROUNDS)

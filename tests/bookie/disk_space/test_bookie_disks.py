@@ -74,7 +74,7 @@ def test_a_failing_flush_is_tried_again_and_nothing_is_lost() -> None:
 
 @pytest.mark.parametrize("part", [".log", ".index", ".ledgers", "checkpoint"])
 @pytest.mark.parametrize("kind", ["write", "sync", "name"])
-def test_whatever_fails_in_a_flush_the_next_one_makes_up_for_it(part: str, kind: str) -> None:
+def test_the_flush_after_a_failed_one_makes_up_for_it(part: str, kind: str) -> None:
     async def scenario(machine: Machine) -> None:
         bookie = await machine.start()
         await bookie.add(sealed(1, 0), KEY)
@@ -164,7 +164,7 @@ def test_a_full_disk_does_not_keep_it_from_starting_and_it_recovers() -> None:
     on_machine(scenario)
 
 
-def test_it_stops_at_once_when_the_storage_fails() -> None:
+def test_a_bookie_whose_storage_failed_stops_at_once_and_loses_nothing() -> None:
     async def scenario(machine: Machine) -> None:
         bookie = await machine.start()
         run = sealed(1, 0)

@@ -58,7 +58,7 @@ def test_without_files_there_is_no_oldest_one() -> None:
     on_machine(scenario)
 
 
-def test_as_many_files_are_kept_for_later_as_is_set() -> None:
+def test_a_release_keeps_as_many_old_files_as_is_set() -> None:
     async def scenario(machine: Machine) -> None:
         await machine.disk.make_directories("/journal")
         files = files_of(machine)
@@ -98,7 +98,7 @@ def test_a_full_disk_leaves_a_journal_file_as_large_as_it_is_and_a_broken_one_is
     on_machine(scenario)
 
 
-def test_as_many_bytes_as_make_a_group_end_the_wait() -> None:
+def test_enough_bytes_for_a_group_end_the_wait() -> None:
     commit = group_commit(group_bytes=100)
     commit.on_queued("a", 10, 0.0)
     commit.next(0.0)

@@ -13,7 +13,7 @@ def machine(group_bytes: int = 100, group_bytes_max: int = 200, wait: float = 1.
     return GroupCommit(group_bytes=group_bytes, group_bytes_max=group_bytes_max, wait_seconds=wait)
 
 
-def test_at_rest_an_item_is_written_at_once() -> None:
+def test_an_idle_journal_writes_an_item_at_once() -> None:
     commit = machine()
     assert commit.next(0.0) is None
     assert commit.on_queued("a", 10, 0.0)
@@ -23,7 +23,7 @@ def test_at_rest_an_item_is_written_at_once() -> None:
     assert commit.next(0.0) == Write(["b"])
 
 
-def test_what_comes_during_a_write_gathers_until_the_oldest_is_old_enough() -> None:
+def test_items_queued_during_a_write_gather_until_the_oldest_is_old_enough() -> None:
     commit = machine()
     commit.on_queued("a", 10, 0.0)
     commit.next(0.0)

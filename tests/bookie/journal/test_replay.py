@@ -74,7 +74,7 @@ def test_a_damaged_file_header_costs_nothing() -> None:
 
 
 @pytest.mark.parametrize("kept", range(0, (COUNT + 1) * BLOCK, SECTOR_BYTES * 3))
-def test_whatever_is_cut_off_the_whole_frames_before_it_are_replayed(kept: int) -> None:
+def test_the_whole_frames_before_a_truncation_are_replayed(kept: int) -> None:
     async def scenario(machine: Machine) -> None:
         await write_frames(machine)
         machine.disk.contents(journal_path(1)).resize(kept)

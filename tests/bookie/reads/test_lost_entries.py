@@ -27,7 +27,7 @@ async def lose(machine: Machine, *lost: EntryRun) -> None:
     assert [await refused(add) for add in adds] == [BookieCode.EREADONLY] * len(lost)
 
 
-def test_what_the_journal_has_lost_is_not_read_so_that_no_recovery_writes_it_again() -> None:
+def test_entries_lost_by_the_journal_are_absent_until_they_are_added_durably_again() -> None:
     async def scenario(machine: Machine) -> None:
         bookie = await machine.start()
         await bookie.add(sealed(1, 0), KEY)
@@ -47,7 +47,7 @@ def test_what_the_journal_has_lost_is_not_read_so_that_no_recovery_writes_it_aga
     on_machine(scenario)
 
 
-def test_what_took_the_place_of_an_entry_and_was_lost_stays_and_counts_only_once_it_is_durable() -> None:
+def test_a_lost_replacement_of_an_entry_stays_and_is_acknowledged_only_once_durable() -> None:
     """The replaced entry is in no memtable any more, and may have been acknowledged."""
 
     async def scenario(machine: Machine) -> None:
@@ -98,7 +98,7 @@ class Acknowledged:
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_whatever_the_journal_loses_what_was_acknowledged_before_is_read(seed: int) -> None:
+def test_acknowledged_entries_are_read_whatever_the_journal_loses(seed: int) -> None:
     """Entries of some ledgers, again and again, alone and mixed, over flushes, disks without room, kills and power cuts."""
 
     async def scenario(machine: Machine) -> None:

@@ -46,7 +46,7 @@ def test_a_read_gives_the_newest_entries_within_its_bounds(
 
 @settings(deadline=None)
 @given(st.lists(st.tuples(st.booleans(), st.integers(1, 3), st.integers(0, 12), st.integers(1, 5)), max_size=16), st.booleans())
-def test_what_came_mixed_is_found_as_what_came_in_runs(plan: list[tuple[bool, int, int, int]], looks: bool) -> None:
+def test_entries_added_mixed_are_found_like_entries_added_in_runs(plan: list[tuple[bool, int, int, int]], looks: bool) -> None:
     twin: dict[tuple[int, int], bytes] = {}
     table = Memtable()
     for number, (is_mix, ledger_id, first, count) in enumerate(plan):

@@ -34,7 +34,9 @@ def warnings_of(caplog: pytest.LogCaptureFixture) -> list[str]:
         (b"GET / HTTP/1.1\r\nHost: bookie\r\n\r\n", "nettyMaxFrameSizeBytes"),
     ],
 )
-def test_what_has_no_answer_ends_the_connection_with_one_line(data: bytes, said: str, caplog: pytest.LogCaptureFixture) -> None:
+def test_an_unanswerable_request_ends_the_connection_with_one_log_line(
+    data: bytes, said: str, caplog: pytest.LogCaptureFixture
+) -> None:
     async def scenario(at: Served) -> None:
         async with at.client() as other, at.client() as client:
             assert (await other.ask(add(7, 0, key=KEY))).code == EOK
@@ -48,7 +50,7 @@ def test_what_has_no_answer_ends_the_connection_with_one_line(data: bytes, said:
     served(scenario)
 
 
-def test_what_has_an_answer_is_answered_and_logged_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_answerable_bad_requests_are_answered_and_logged_once(caplog: pytest.LogCaptureFixture) -> None:
     async def scenario(at: Served) -> None:
         async with at.client() as client:
             caplog.clear()

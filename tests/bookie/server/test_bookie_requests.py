@@ -57,7 +57,7 @@ def test_adds_that_alternate_among_ledgers_are_answered_each_and_read_back() -> 
     served(scenario)
 
 
-def test_of_alternating_adds_those_to_a_fenced_ledger_are_refused() -> None:
+def test_only_those_of_alternating_adds_to_a_fenced_ledger_are_refused() -> None:
     async def scenario(at: Served) -> None:
         async with at.client() as client, at.client() as fencer:
             for ledger_id in (7, 8, 9):
@@ -93,7 +93,7 @@ def test_reads_with_a_gap_answer_each_entry() -> None:
     served(scenario)
 
 
-def test_what_is_acknowledged_over_the_wire_survives_a_power_cut() -> None:
+def test_adds_and_fences_acknowledged_over_the_wire_survive_a_power_cut() -> None:
     async def scenario(at: Served) -> None:
         async with at.client() as client:
             await filled(client, 7, 10)

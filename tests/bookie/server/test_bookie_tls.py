@@ -54,7 +54,7 @@ def test_without_a_demand_peers_may_speak_in_the_clear_as_to_apaches(tmp_path: P
     on_site(tmp_path, Site.mutual, scenario)
 
 
-def test_what_comes_in_the_clear_behind_start_tls_is_never_taken_for_a_request(tmp_path: Path) -> None:
+def test_cleartext_behind_start_tls_is_never_taken_for_a_request(tmp_path: Path) -> None:
     """SMTP's command injection (CVE-2011-0411) was of this kind."""
 
     async def scenario(site: Site) -> None:

@@ -110,7 +110,7 @@ def test_entries_are_in_the_files_as_they_were_added(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_what_is_told_is_what_the_bookie_itself_would_give(tmp_path: Path, seed: int) -> None:
+def test_local_reads_find_the_same_entries_as_the_bookie_itself(tmp_path: Path, seed: int) -> None:
     """Gaps, entries that were written again, some of it flushed and some not, and logs that were compacted."""
     rng = random.Random(seed)
     with RealBookie(tmp_path) as at:
@@ -134,7 +134,7 @@ def test_what_is_told_is_what_the_bookie_itself_would_give(tmp_path: Path, seed:
         assert told.keys() == {entry_id for entry_id in stored if entry_id < min(in_memory, default=1000)}
 
 
-def test_what_is_only_in_memory_is_not_told_nor_anything_behind_it(tmp_path: Path) -> None:
+def test_local_reads_stop_before_an_entry_that_is_only_in_memory(tmp_path: Path) -> None:
     with RealBookie(tmp_path) as at, Reader(at.local_reads) as reader:
         at.add([sealed(7, 0, 10), sealed(7, 10, 10)])
         at.add([sealed(7, 5, 2, fill=1)], flush=False)
@@ -157,7 +157,7 @@ def test_a_file_that_was_handed_over_is_read_to_its_end_though_it_was_deleted(tm
 
 
 @pytest.mark.parametrize("message", [b"", b"x" * 16 + b"\0" * 24, b"x"], ids=["nothing", "another token", "short"])
-def test_who_was_not_told_the_token_is_let_go(tmp_path: Path, message: bytes) -> None:
+def test_a_local_reader_without_the_token_is_disconnected(tmp_path: Path, message: bytes) -> None:
     with RealBookie(tmp_path) as at, Reader(at.local_reads) as stranger, Reader(at.local_reads) as reader:
         at.add([sealed(7, 0, 10)])
         stranger.socket.send(message)

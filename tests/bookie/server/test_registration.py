@@ -33,7 +33,7 @@ def test_a_cookie_is_apaches_byte_for_byte() -> None:
     )
 
 
-def test_where_a_bookie_is_is_told_in_apaches_bytes() -> None:
+def test_the_registered_address_of_a_bookie_has_apaches_bytes() -> None:
     found = replace(B1, host="h1")
     assert service_info(found).hex() == "321b0a06626f6f6b696510ed181a026831220a626f6f6b69652d727063"
 

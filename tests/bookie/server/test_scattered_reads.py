@@ -79,7 +79,7 @@ def test_each_read_is_answered_once_whatever_there_is_of_it(seed: int) -> None:
     served(scenario)
 
 
-def test_what_is_damaged_is_told_and_keeps_no_other_back() -> None:
+def test_a_damaged_entry_is_reported_and_keeps_no_other_back() -> None:
     async def scenario(at: Served) -> None:
         runs = stripes(20)
         for run in runs:

@@ -260,7 +260,7 @@ class Without(Mapping[str, BookieClient]):
         return len(list(iter(self)))
 
 
-def test_what_nobody_can_give_stays_in_limbo_until_somebody_can() -> None:
+def test_ledgers_that_no_bookie_can_give_stay_in_limbo_until_one_can() -> None:
     async def scenario(world: World) -> None:
         integrity = await world.start()
         everybody = world.bookies
@@ -307,7 +307,7 @@ def test_while_the_bookie_takes_no_adds_nothing_leaves_limbo() -> None:
     on_world(scenario)
 
 
-def test_it_tries_again_by_itself_until_nothing_is_in_limbo() -> None:
+def test_data_integrity_retries_by_itself_until_no_ledger_is_in_limbo() -> None:
     async def scenario(world: World) -> None:
         integrity = await world.start()
         failures = iter(range(3))

@@ -68,7 +68,7 @@ async def check_limbo(bookie: Bookie, held: range) -> None:
 
 
 @pytest.mark.parametrize("directories", [(JOURNAL,), (JOURNAL, LEDGERS)], ids=["journal", "everything"])
-def test_what_is_lost_is_unknown_until_it_is_here_again(directories: tuple[str, ...]) -> None:
+def test_lost_entries_are_unknown_until_they_are_here_again(directories: tuple[str, ...]) -> None:
     async def scenario(machine: Machine) -> None:
         await lose(machine, *directories)
         held = range(5) if len(directories) == 1 else range(0)

@@ -82,7 +82,7 @@ async def asked_for_the_ledger(client: Client) -> list[int]:
     return [answer.status for answer in answers]
 
 
-def test_of_the_ledger_as_a_whole_nothing_is_known() -> None:
+def test_requests_about_a_whole_ledger_in_limbo_get_unknown() -> None:
     async def scenario(world: Served) -> None:
         await in_limbo(world)
         async with world.client() as client:

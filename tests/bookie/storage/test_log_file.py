@@ -68,7 +68,7 @@ async def write(
 
 
 @given(flushes, st.booleans(), st.booleans())
-def test_what_was_appended_is_read_back(plan: list[list[tuple[int, int]]], reopens: bool, power_cut: bool) -> None:
+def test_appended_entries_are_read_back(plan: list[list[tuple[int, int]]], reopens: bool, power_cut: bool) -> None:
     async def scenario() -> None:
         extent, written = await write(disk, plan, reopens=reopens)
         if power_cut:

@@ -108,7 +108,7 @@ def test_a_single_entry_of_a_large_block_costs_its_offsets_and_itself_unless_the
         assert file.reads == [EXTENT_BYTES, 136]
 
 
-def test_what_a_later_block_holds_again_is_not_read_from_the_older_one() -> None:
+def test_a_read_of_part_of_a_block_gives_only_the_entries_of_that_part() -> None:
     run, span, _, reader = written([10] * 20)
     part = asyncio.run(reader.read(1, span.entries(15, 4), 15, MANY, MANY))
     assert entries_of(part) == entries_of(run.entries(15, 4))
@@ -137,7 +137,7 @@ def test_a_block_of_another_place_is_damage() -> None:
 
 @settings(deadline=None)
 @given(st.lists(st.integers(0, 400), min_size=1, max_size=30), st.sets(st.integers(0, 29)), st.booleans(), st.integers(0, 9))
-def test_what_is_picked_of_a_block_is_what_was_written_and_costs_its_offsets_and_itself(
+def test_picked_entries_of_a_block_are_as_written_and_cost_their_offsets_and_themselves(
     sizes: list[int], wanted: set[int], is_known: bool, cut: int
 ) -> None:
     """Ids tell the entries of a span that is part of its block from others."""

@@ -78,7 +78,7 @@ def test_without_it_each_entry_costs_a_read() -> None:
     run(scenario())
 
 
-def test_who_jumps_about_reads_nothing_ahead() -> None:
+def test_scattered_reads_read_nothing_ahead() -> None:
     async def scenario() -> None:
         world = World(ReadAhead(1 << 20, BATCH, -1))
         for entry_id in range(COUNT - 1, 0, -7):
@@ -127,7 +127,7 @@ READ = st.tuples(st.integers(0, 59), st.integers(1, 8), st.integers(1, 400), st.
 
 @settings(deadline=None)
 @given(st.lists(READ, max_size=40), st.integers(0, 12), st.integers(-1, 300), st.integers(0, 2000))
-def test_whatever_is_read_ahead_every_read_is_right(
+def test_every_read_is_right_whatever_is_read_ahead(
     reads: list[tuple[int, int, int, bool]], batch: int, batch_bytes: int, bytes_max: int
 ) -> None:
     async def scenario() -> None:

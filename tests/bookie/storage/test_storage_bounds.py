@@ -36,7 +36,7 @@ def test_a_run_that_is_too_large_is_cut_into_blocks_that_are_as_full_as_they_can
     assert all(run.count == 1 or run.size_bytes <= 1000 for block in plan_blocks([whole]) for run in block)
 
 
-def test_what_begins_no_block_has_no_count_of_entries() -> None:
+def test_bytes_that_begin_no_block_have_no_count_of_entries() -> None:
     buffers, _ = encode_block([sealed(1, 0, 3)])
     block = b"".join(bytes(buffer) for buffer in buffers)
     assert entry_count(block) == 3
@@ -55,7 +55,7 @@ def test_a_file_of_ledger_states_that_is_cut_anywhere_is_damaged() -> None:
             files_v1.decode_ledgers(both[:size], 9)
 
 
-def test_what_is_picked_from_memory_has_a_bound_over_all_entries() -> None:
+def test_a_pick_from_memory_has_one_size_bound_over_all_entries() -> None:
     table = Memtable()
     run = sealed(1, 0, 10, 100)
     table.insert(run, cost_bytes(run))

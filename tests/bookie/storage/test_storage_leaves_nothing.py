@@ -104,7 +104,7 @@ def test_a_journal_stops_also_when_all_that_waits_is_nothing_to_write() -> None:
     on_machine(scenario)
 
 
-def test_what_was_queued_before_the_start_of_a_journal_is_done_after_it() -> None:
+def test_a_wait_queued_before_the_start_of_a_journal_ends_after_it() -> None:
     async def scenario(machine: Machine) -> None:
         await machine.disk.make_directories("/journal")
         journal = Journal(machine.disk, "/journal", b"secret", SMALL, lambda error, records: False)
@@ -158,7 +158,7 @@ def test_a_compaction_that_is_cancelled_ends_when_its_checkpoint_is_replaced_or_
 @pytest.mark.parametrize(("job_ended", "was_ended", "is_further", "ended"), [
     (True, False, True, True), (False, True, False, True), (False, True, True, False), (False, False, False, False),
 ])  # fmt: skip
-def test_that_a_journal_file_holds_nothing_more_is_remembered_until_the_mark_moves(
+def test_the_end_of_a_journal_file_is_remembered_until_the_mark_moves(
     job_ended: bool, was_ended: bool, is_further: bool, ended: bool
 ) -> None:
     async def scenario(machine: Machine) -> None:

@@ -39,7 +39,7 @@ async def restarts(machine: Machine, ledger_ids: tuple[int, ...]) -> None:
         assert bookie.ledger_ids() == list(ledger_ids)
 
 
-def test_what_is_dead_is_given_back_and_what_is_alive_stays() -> None:
+def test_compaction_gives_back_dead_space_and_keeps_live_entries() -> None:
     async def scenario(machine: Machine) -> None:
         bookie = await mixed_logs(machine)
         await bookie.delete([1, 2, 3])
@@ -121,7 +121,7 @@ def test_a_crash_at_each_call_of_the_disk_in_a_compaction_loses_nothing(power_cu
 
 
 @pytest.mark.parametrize("turns", range(0, 40, 2))
-def test_what_is_written_again_during_a_compaction_overrules_what_it_copies(turns: int) -> None:
+def test_an_entry_written_again_during_a_compaction_overrules_its_copy(turns: int) -> None:
     async def scenario(machine: Machine) -> None:
         bookie = await mixed_logs(machine)
         await bookie.delete([1, 2])
@@ -241,7 +241,7 @@ def test_a_compaction_that_fails_changes_nothing_and_the_next_one_succeeds(part:
     on_machine(scenario, settings=UNTHROTTLED)
 
 
-def test_it_is_throttled() -> None:
+def test_compaction_is_throttled() -> None:
     async def scenario(machine: Machine) -> None:
         bookie = await mixed_logs(machine)
         await bookie.delete([1, 2, 3])

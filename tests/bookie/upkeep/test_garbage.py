@@ -142,7 +142,7 @@ def test_a_ledger_fenced_and_deleted_takes_no_adds_for_a_week() -> None:
     on_machine(scenario)
 
 
-def test_what_was_journalled_late_does_not_bring_a_deleted_ledger_back() -> None:
+def test_an_entry_journalled_late_does_not_bring_a_deleted_ledger_back() -> None:
     async def scenario(machine: Machine) -> None:
         bookie = await machine.start()
         await bookie.add(sealed(1, 0), KEY)
@@ -177,7 +177,7 @@ def test_a_ledger_deleted_during_a_flush_does_not_come_back(turns: int) -> None:
     on_machine(scenario)
 
 
-def test_what_a_deleted_ledger_had_in_the_memtable_is_not_flushed() -> None:
+def test_memtable_entries_of_a_deleted_ledger_are_not_flushed() -> None:
     async def scenario(machine: Machine) -> None:
         bookie = await machine.start()
         await bookie.add(sealed(1, 0), KEY)

@@ -118,7 +118,7 @@ def test_only_closed_ledgers_that_name_others_go_and_for_good() -> None:
     on_world(scenario)
 
 
-def test_it_runs_by_itself_at_its_interval_and_never_when_that_is_0() -> None:
+def test_over_replicated_ledgers_are_removed_at_the_interval_and_never_when_it_is_0() -> None:
     async def scenario(world: World) -> None:
         never = asyncio.create_task(OverReplication(world.bookie, world.places, 0).run())
         running = asyncio.create_task(world.collector.run())
@@ -133,7 +133,7 @@ def test_it_runs_by_itself_at_its_interval_and_never_when_that_is_0() -> None:
     on_world(scenario)
 
 
-def test_what_is_copied_here_between_the_two_looks_stays() -> None:
+def test_a_ledger_copied_here_between_the_two_looks_stays() -> None:
     """apache/bookkeeper#4668: an operator copies a ledger by hand, and names the bookie when all of it is there."""
 
     async def scenario(world: World) -> None:
@@ -148,7 +148,7 @@ def test_what_is_copied_here_between_the_two_looks_stays() -> None:
     on_world(scenario)
 
 
-def test_what_is_not_in_an_entry_log_yet_stays() -> None:
+def test_a_ledger_not_yet_in_an_entry_log_stays() -> None:
     async def scenario(world: World) -> None:
         await world.bookie.add(sealed(ELSEWHERE, 10), KEY)
         assert await world.collector.run_round() == [FENCED]
@@ -215,7 +215,7 @@ def test_a_repair_brings_a_ledger_back_and_its_old_writer_does_not(flushes: bool
     on_world(scenario)
 
 
-def test_what_came_back_and_was_lost_with_the_journal_is_unknown() -> None:
+def test_a_removed_ledger_that_enters_limbo_is_unknown() -> None:
     async def scenario(world: World) -> None:
         await world.collector.run_round()
         world.bookie._ledgers.enter_limbo([FENCED])

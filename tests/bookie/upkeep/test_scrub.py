@@ -172,7 +172,7 @@ def test_a_block_that_is_deleted_while_it_is_read_is_no_damage() -> None:
     on_machine(scenario)
 
 
-def test_it_runs_by_itself_at_its_interval_and_at_its_rate() -> None:
+def test_the_scrub_runs_by_itself_at_its_interval_and_at_its_rate() -> None:
     async def scenario(machine: Machine) -> None:
         bookie = await stored(machine)
         rot(machine)
@@ -187,7 +187,7 @@ def test_it_runs_by_itself_at_its_interval_and_at_its_rate() -> None:
     on_machine(scenario, settings=dataclasses.replace(SMALL, local_scrub_interval=100, local_scrub_rate_limit=0.5))
 
 
-def test_what_is_deleted_or_compacted_during_a_round_is_no_damage() -> None:
+def test_a_ledger_deleted_or_compacted_during_a_scrub_is_no_damage() -> None:
     async def scenario(machine: Machine) -> None:
         bookie = await machine.start()
         for entry_id in range(20):

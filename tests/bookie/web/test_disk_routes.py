@@ -32,7 +32,7 @@ def test_marks_and_files_are_told_in_apaches_form() -> None:
     on_machine(scenario)
 
 
-def test_what_means_nothing_here_says_so() -> None:
+def test_routes_that_mean_nothing_here_say_so() -> None:
     async def scenario(machine: Machine) -> None:
         app = bookie_app(DiskRoutes(machine.disk, SMALL))
         status, text = await ask(app, "/api/v1/bookie/expand_storage", b"")

@@ -169,7 +169,7 @@ def test_quantiles_are_of_lately_and_counts_of_all_time(later: float, is_known: 
     assert quantile_ms([stats.succeeded], 1.0) >= 1000
 
 
-def test_what_is_recorded_is_counted_whenever_it_is_read() -> None:
+def test_recorded_latencies_are_counted_however_often_they_are_read() -> None:
     read_often, read_once = Latencies(), Latencies()
     for number in range(2 * RECORDED_MAX + 3):
         for latencies in (read_often, read_once):

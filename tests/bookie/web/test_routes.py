@@ -83,7 +83,7 @@ def test_heartbeat_and_readiness() -> None:
     on_machine(scenario)
 
 
-def test_its_state_its_disks_and_its_settings() -> None:
+def test_a_bookie_shows_its_state_its_disks_and_its_settings() -> None:
     async def scenario(machine: Machine) -> None:
         site = Site(machine)
         await site.start()

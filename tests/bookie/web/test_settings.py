@@ -60,7 +60,7 @@ async def is_served(port: int, authority: Authority, own: Identity | None = None
 
 
 @need_openssl
-def test_it_is_served_to_whoever_may_and_renewed_without_a_restart(tmp_path: Path) -> None:
+def test_https_needs_a_client_certificate_and_renews_its_own_without_a_restart(tmp_path: Path) -> None:
     authority, now = Authority(tmp_path), [0.0]
     bookie, operator, newer = (authority.sign(name) for name in ("bookie", "operator", "newer"))
 

@@ -32,7 +32,7 @@ async def refused(request: Request) -> Response:
         ("GET", "/done", []),
     ],
 )
-def test_what_may_change_something_has_a_line(
+def test_only_a_request_that_may_change_something_has_an_audit_line(
     method: str, path: str, told: list[str], caplog: pytest.LogCaptureFixture
 ) -> None:
     app = app_of([Route("/done", done, methods=["GET", "PUT"]), Route("/refused", refused, methods=["DELETE"])])

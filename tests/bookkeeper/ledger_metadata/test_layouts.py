@@ -41,7 +41,7 @@ def test_a_path_tells_its_ledger_or_has_none(layout: LedgerLayout, number: int) 
     assert all(layout.path("/l", ledger_id).startswith(f"{parent}/") for parent in layout.parents("/l", ledger_id))
 
 
-def test_what_is_beside_the_ledgers_is_no_ledger() -> None:
+def test_nodes_beside_the_ledgers_are_no_ledgers() -> None:
     others = ("LAYOUT", "INSTANCEID", "available/b1:3181", "idgen/ID-0000000001", "000/0000/0000/0000/L0007", "00/0000/L007")
     assert [HIERARCHICAL.id_at(path) for path in others] == [None] * len(others)
 

@@ -55,7 +55,7 @@ def test_an_id_is_above_all_that_anybody_had_when_it_was_asked_for() -> None:
     run(scenario())
 
 
-def test_who_asked_together_hears_of_the_failure_together_and_the_next_begins_anew() -> None:
+def test_concurrent_requests_for_an_id_share_one_failure_and_the_next_begins_anew() -> None:
     async def scenario() -> None:
         store = CountingStore(FixedClock())
         ids = LedgerIds(store)

@@ -60,7 +60,7 @@ async def one_by_one(link: Version2Link, add: Callable[[int], None]) -> list[byt
     return written(link)
 
 
-def test_what_comes_in_no_event_goes_with_the_round_of_the_loop() -> None:
+def test_adds_outside_an_event_are_sent_together_with_the_next_round_of_the_loop() -> None:
     async def together(link: Version2Link, add: Callable[[int], None]) -> list[bytes]:
         for ledger_id in (1, 2, 3):
             add(ledger_id)
@@ -84,7 +84,7 @@ def test_adds_of_one_event_go_in_one_write_at_its_end_in_their_order() -> None:
     assert linked(together) == [b"".join(linked(one_by_one))]
 
 
-def test_what_was_gathered_for_a_link_that_is_lost_meanwhile_is_not_sent() -> None:
+def test_adds_gathered_for_a_link_that_is_lost_meanwhile_are_not_sent() -> None:
     async def scenario(link: Version2Link, add: Callable[[int], None]) -> list[bytes]:
         with turn_of(asyncio.get_running_loop()):
             add(1)

@@ -63,7 +63,7 @@ async def code_of(work: Coroutine[Any, Any, Any] | asyncio.Future[Any]) -> Booki
 
 
 @VERSIONS
-def test_it_does_what_a_bookie_in_the_process_does(version: int) -> None:
+def test_a_network_bookie_does_what_a_bookie_in_the_process_does(version: int) -> None:
     async def scenario(at: Served, client: NetworkBookie) -> None:
         assert await code_of(client.last_entry_id(7)) == BookieCode.ENOLEDGER
         runs = [sealed(7, first, count=100) for first in range(0, 1000, 100)]
@@ -247,7 +247,7 @@ def lac_record(ledger_id: int, last_add_confirmed: int) -> bytes:
 
 
 @VERSIONS
-def test_what_version_3_has_beside_goes_over_a_connection_of_its_own(version: int) -> None:
+def test_version_3_only_requests_work_for_a_client_of_either_version(version: int) -> None:
     async def scenario(at: Served, client: NetworkBookie) -> None:
         assert isinstance(client, ExtendedBookie)
         assert await code_of(client.read_lac(7)) == BookieCode.ENOLEDGER
@@ -343,7 +343,7 @@ def test_only_so_many_entries_are_sent_before_they_are_answered(monkeypatch: pyt
     over_the_network(scenario, version)
 
 
-def test_what_is_within_a_size_is_at_least_one_entry() -> None:
+def test_a_cut_to_a_size_keeps_at_least_one_entry() -> None:
     run: EntryRun = sealed(7, 0, count=10, size=64)
     sizes = (0, 99, 100, 199, 200, 1000, 5000)
     assert [cut(run, run.first_entry_id, run.count, size).count for size in sizes] == [1, 1, 1, 1, 2, 10, 10]

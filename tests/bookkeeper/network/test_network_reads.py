@@ -16,7 +16,7 @@ from tests.simulation.worlds import run as on_loop
 checked_machines = checked_after_each_step(PendingRead)
 
 
-def test_how_much_is_asked_for_goes_by_the_entries_of_that_ledger() -> None:
+def test_the_size_of_a_read_request_goes_by_the_entries_of_that_ledger() -> None:
     """A bookie that was read a ledger of small entries was asked for 1,000 of the next one's at once, whatever their size."""
 
     async def scenario(at: Served, client: NetworkBookie) -> None:

@@ -72,7 +72,7 @@ def test_groups_of_a_ledger_that_cannot_be_read_leave_those_of_the_settings(capl
     assert "isolation groups of a ledger cannot be read" in caplog.text
 
 
-def test_as_few_bookies_as_possible_are_away_and_each_entry_has_its_ack_quorum_here() -> None:
+def test_an_ensemble_has_the_fewest_absent_bookies_and_an_ack_quorum_of_present_ones() -> None:
     async def scenario(world: World) -> None:
         some = candidates(("a", "b"))
         assert set(some.ensemble_with(["x", "y"], 3, 3, 2)) == {"a", "b", "x"}

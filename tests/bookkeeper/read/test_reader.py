@@ -172,7 +172,7 @@ class Picking(FakeBookie):
 
 
 @pytest.mark.parametrize("sizes", [(1, 1, 1), (3, 2, 2)])
-def test_what_is_picked_is_verified_and_what_is_damaged_slow_or_at_a_bookie_that_cannot_is_left_to_single_reads(
+def test_picked_entries_are_verified_and_damaged_or_slow_ones_are_left_out(
     sizes: tuple[int, int, int],
 ) -> None:
     async def scenario() -> None:

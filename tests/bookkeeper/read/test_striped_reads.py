@@ -102,7 +102,7 @@ def test_with_a_bookie_away_the_others_have_all_of_it(place: int) -> None:
     on_loop(lambda _: scenario())
 
 
-def test_what_is_before_an_entry_that_nobody_has_is_read_and_the_entry_itself_fails() -> None:
+def test_a_read_stops_before_an_entry_that_no_bookie_has_and_only_that_entry_fails() -> None:
     async def scenario() -> None:
         bookies, reader = await written((3, 2, 2))
         for bookie in bookies.values():

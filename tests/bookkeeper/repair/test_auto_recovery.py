@@ -355,7 +355,7 @@ def test_a_vote_whose_making_was_not_answered_is_not_elected_for_ever() -> None:
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_whatever_fails_and_whoever_dies_all_is_whole_in_the_end(seed: int) -> None:
+def test_all_ledgers_are_whole_in_the_end_whatever_fails_and_whoever_dies(seed: int) -> None:
     """Bookies die and come back, sessions are lost, metadata fails and forgets to answer, workers are killed in mid-repair."""
 
     async def scenario() -> None:

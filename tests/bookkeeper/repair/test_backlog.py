@@ -33,7 +33,7 @@ def test_an_open_ledger_is_closed_after_its_grace_and_what_is_due_first_comes_fi
     ]
 
 
-def test_so_many_locks_are_held_and_none_after_the_session() -> None:
+def test_a_bounded_number_of_locks_is_held_and_none_after_the_session() -> None:
     backlog = Backlog(320.0, 30.0)
     kept = [backlog.on_failed(HeldLedger(number, (), 0), 0.0) for number in range(HELD_MAX + 2)]
     assert kept == [True] * HELD_MAX + [False, False]

@@ -45,7 +45,7 @@ def searches(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return seen
 
 
-def test_where_nobody_is_spare_a_failing_bookie_is_not_looked_for_at_each_append(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_appends_to_a_failing_bookie_without_a_spare_do_not_each_search_for_one(monkeypatch: pytest.MonkeyPatch) -> None:
     seen = searches(monkeypatch)
 
     async def scenario() -> None:

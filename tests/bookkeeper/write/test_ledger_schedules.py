@@ -242,7 +242,7 @@ SCHEDULES = st.lists(st.tuples(st.sampled_from(STEPS), st.integers(0, 40)), max_
 
 @settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(SIZES, SCHEDULES)
-def test_what_was_acknowledged_survives_any_schedule(sizes: tuple[int, int, int], steps: list[Step]) -> None:
+def test_acknowledged_entries_survive_any_schedule(sizes: tuple[int, int, int], steps: list[Step]) -> None:
     async def any_schedule() -> None:
         await scenario(World(sizes), steps)
 
@@ -251,7 +251,7 @@ def test_what_was_acknowledged_survives_any_schedule(sizes: tuple[int, int, int]
 
 @settings(max_examples=400, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(SIZES, st.integers(1, 2), st.booleans(), SCHEDULES)
-def test_what_was_acknowledged_survives_any_schedule_in_which_bookies_are_replaced(
+def test_acknowledged_entries_survive_any_schedule_in_which_bookies_are_replaced(
     sizes: tuple[int, int, int], spares: int, delays_change: bool, steps: list[Step]
 ) -> None:
     async def any_schedule() -> None:

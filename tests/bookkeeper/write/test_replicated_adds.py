@@ -144,7 +144,7 @@ def test_nothing_is_confirmed_and_nobody_new_is_asked_before_the_metadata_names_
     on_loop(scenario)
 
 
-def test_what_a_replaced_bookie_has_stored_counts_for_nothing() -> None:
+def test_an_entry_stored_by_a_replaced_bookie_does_not_count() -> None:
     async def scenario() -> None:
         twin = adds((2, 2, 2), spares=1)
         for _ in range(2):

@@ -63,7 +63,7 @@ def test_a_failure_that_nobody_heals_is_told_to_each_append_once_and_in_order(
     on_loop(scenario)
 
 
-def test_what_waits_for_room_fails_with_what_is_under_way_and_is_never_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_adds_that_wait_for_room_fail_with_those_in_flight_and_are_never_sent(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(counted_adds, "OUTSTANDING_ENTRIES_MAX", 1)
 
     async def scenario() -> None:

@@ -26,7 +26,7 @@ def completions(futures: Iterable["asyncio.Future[EntryRun]"]) -> list[int]:
     return completed
 
 
-def test_what_is_appended_is_read_back_by_the_writer_and_after_close_by_others() -> None:
+def test_appended_entries_are_read_back_by_the_writer_and_after_close_by_others() -> None:
     async def scenario() -> None:
         cluster = Cluster()
         client = cluster.client()

@@ -38,7 +38,7 @@ def test_all_that_is_asked_was_asked_of_apache() -> None:
     assert [each[:3] for each in recorded()] == [*map(tuple, REQUESTS)]
 
 
-def test_what_is_refused_is_refused_as_apache_does() -> None:
+def test_refusals_are_apaches_but_for_the_listed_differences() -> None:
     found: dict[str, Any] = {}
 
     async def scenario(world: AdminWorld) -> None:

@@ -40,8 +40,8 @@ NOTHING_TO_SEE: Mapping[str, str] = {
     "POST /admin/v2/schemas/{tenant}/{namespace}/{topic}/version": "it asks",
 }
 """Routes that change nothing by their nature, or nothing here, each with the reason."""
-_COMPACTION = "broker/compaction/test_compaction_told.py::test_what_a_compaction_did_is_told_until_the_topic_is_loaded_anew"
-_DYNAMIC = "broker/service/test_dynamic_configuration.py::test_what_is_removed_has_the_value_of_the_file_again"
+_COMPACTION = "broker/compaction/test_compaction_told.py::test_stats_and_metrics_show_a_compaction_until_the_topic_is_reloaded"
+_DYNAMIC = "broker/service/test_dynamic_configuration.py::test_a_removed_dynamic_setting_has_the_value_of_the_file_again"
 ELSEWHERE: Mapping[str, str] = {
     f"PUT {TOPIC}/compaction": _COMPACTION,
     f"GET {TOPIC}/internal-info": "broker/admin/stats/test_internal_info.py::"
@@ -154,5 +154,5 @@ def test_a_topic_that_stores_nothing_does_what_it_can_and_refuses_the_rest(route
 
 
 @pytest.mark.parametrize("reference", sorted(set(ELSEWHERE.values())))
-def test_what_is_shown_elsewhere_is_shown_there(reference: str) -> None:
+def test_each_test_that_is_referred_to_elsewhere_exists(reference: str) -> None:
     assert is_there(reference)

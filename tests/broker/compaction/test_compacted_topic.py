@@ -41,7 +41,7 @@ def test_readers_of_what_is_compacted_get_the_newest_of_each_key_then_what_came_
     run(scenario)
 
 
-def test_what_is_compacted_is_there_after_the_log_is_trimmed_and_the_broker_killed() -> None:
+def test_compacted_messages_survive_trimming_of_the_log_and_a_kill_of_the_broker() -> None:
     async def scenario() -> None:
         world = CompactedWorld()
         await world.open()

@@ -19,7 +19,7 @@ from wire.position import Position
 
 
 @pytest.mark.parametrize("is_loaded_anew", [False, True])
-def test_what_a_policy_says_to_compact_is_kept_from_the_first_message_on(is_loaded_anew: bool) -> None:
+def test_a_compaction_policy_keeps_messages_from_the_first_one_on(is_loaded_anew: bool) -> None:
     """With no subscription and no retention (Apache: preCreateSubscriptionForCompactionIfNeeded), whatever other limits say."""
 
     async def scenario() -> None:
@@ -97,11 +97,11 @@ def test_no_command_moves_the_place_up_to_which_a_topic_is_compacted(
     run(scenario)
 
 
-def test_nobody_but_a_compaction_acknowledges_on_its_cursor() -> None:
+def test_a_consumer_on_the_compaction_cursor_is_refused() -> None:
     async def scenario() -> None:
         world = CompactedWorld()
         await world.open()
-        for kind in (SubscriptionType.EXCLUSIVE, SubscriptionType.SHARED, SubscriptionType.KEY_SHARED):
+        for kind in SubscriptionType:
             with pytest.raises(BrokerError, match="compact") as refused:
                 await world.consumer(subscription=COMPACTION_CURSOR, type=kind)
             assert refused.value.code is ServerError.NOT_ALLOWED
@@ -109,7 +109,7 @@ def test_nobody_but_a_compaction_acknowledges_on_its_cursor() -> None:
     run(scenario)
 
 
-def test_who_has_lost_the_topic_to_another_broker_deletes_nothing_of_it() -> None:
+def test_a_broker_that_lost_the_topic_to_another_deletes_nothing_of_it() -> None:
     """A broker that slept through the end of its session still holds the topic, without clients."""
 
     async def scenario() -> None:

@@ -46,7 +46,7 @@ NEVER = {
 NO_LEDGER = {"ledgerId": -1, "entries": -1, "size": -1, "offloaded": False, "underReplicated": False}
 
 
-def test_of_a_topic_that_was_never_compacted_there_is_nothing_to_tell() -> None:
+def test_a_topic_that_was_never_compacted_reports_no_compaction() -> None:
     async def scenario() -> None:
         world = CompactedWorld()
         await world.open()
@@ -56,7 +56,7 @@ def test_of_a_topic_that_was_never_compacted_there_is_nothing_to_tell() -> None:
     run(scenario)
 
 
-def test_what_a_compaction_did_is_told_until_the_topic_is_loaded_anew() -> None:
+def test_stats_and_metrics_show_a_compaction_until_the_topic_is_reloaded() -> None:
     async def scenario() -> None:
         world = CompactedWorld(step_s=0.003)
         await world.open()

@@ -54,7 +54,7 @@ def messages_of(runs: Sequence[EntryRun]) -> list[Seen]:
 
 @given(st.lists(st.lists(_SECTIONS, min_size=1, max_size=6), max_size=5), st.booleans())
 @settings(max_examples=150)
-def test_of_each_key_the_newest_message_stays_where_it_was(ledgers: list[list[bytes]], retains_null_key: bool) -> None:
+def test_the_newest_message_of_each_key_stays_where_it_was(ledgers: list[list[bytes]], retains_null_key: bool) -> None:
     runs = [run_of(7 + number, 3 * number, sections) for number, sections in enumerate(ledgers)]
     entries = {
         Position(run.ledger_id, run.first_entry_id + index): section
@@ -107,7 +107,7 @@ def _chunks(key: str | None, uuid: str, count: int) -> list[bytes]:
     return [single(key, b"part", uuid=uuid, num_chunks_from_msg=count, chunk_id=index) for index in range(count)]
 
 
-def test_of_a_message_in_chunks_all_parts_stay_or_go() -> None:
+def test_all_chunks_of_a_message_stay_or_go_together() -> None:
     first, second, begun = _chunks("a", "u1", 2), _chunks("a", "u2", 3), _chunks("b", "u3", 4)[:2]
     runs = compacted([run_of(5, 0, [*first, single("b", b"old"), *second, *begun])])
     assert [each.position.entry_id for each in messages_of(runs)] == [2, 3, 4, 5, 6, 7]

@@ -77,7 +77,7 @@ def test_a_connection_that_holds_the_memory_of_the_server_stops_those_that_send_
     play(scenario)
 
 
-def test_what_is_in_flight_when_a_client_leaves_is_still_counted_until_it_is_stored() -> None:
+def test_messages_in_flight_of_a_client_that_left_count_until_they_are_stored() -> None:
     async def scenario() -> None:
         settings = ConnectionSettings(max_message_publish_buffer_size_in_mb=1)
         async with a_server(settings=settings) as (listener, topics):

@@ -332,7 +332,7 @@ def test_a_seek_into_a_batch_larger_than_any_is_refused() -> None:
 
 
 @pytest.mark.parametrize("name", ["__change_events", "__transaction_buffer_snapshot"])
-def test_nobody_has_a_log_of_the_brokers_alone(name: str) -> None:
+def test_an_exclusive_producer_on_a_brokers_system_topic_is_refused(name: str) -> None:
     """Transactions of its namespace were never ended, nor policies stored, while an exclusive producer was there."""
 
     async def scenario() -> None:

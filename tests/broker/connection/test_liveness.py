@@ -52,7 +52,7 @@ class Line:
         self.liveness.ended()
 
 
-def test_whoever_asks_meanwhile_shares_one_ping_and_its_answer() -> None:
+def test_simultaneous_liveness_checks_share_one_ping_and_its_answer() -> None:
     async def scenario() -> None:
         line = Line()
         asking = [asyncio.create_task(line.liveness.check()) for _ in range(3)]

@@ -51,7 +51,7 @@ def test_a_silent_peer_is_asked_once_and_given_up_at_the_next_tick() -> None:
     assert session.tick(is_reading=True) is Tick.PEER_SILENT
 
 
-def test_whatever_it_says_is_an_answer() -> None:
+def test_anything_heard_from_the_peer_answers_the_ping() -> None:
     session = connected()
     assert session.tick(is_reading=True) is Tick.SEND_PING
     session.heard()

@@ -86,7 +86,7 @@ def test_frames_that_are_put_off_are_handled_in_their_order(frames: int, piece: 
     play_for_real(scenario)
 
 
-def test_what_follows_a_command_in_slices_waits_for_its_end() -> None:
+def test_commands_behind_a_sliced_command_wait_for_its_end() -> None:
     async def scenario() -> None:
         async with a_peer() as peer:
             consumer = await peer.consume(sub_type=SHARED)

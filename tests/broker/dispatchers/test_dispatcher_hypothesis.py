@@ -21,5 +21,5 @@ ALL = (SingleActiveSchedule, ExclusiveSchedule, SharedSchedule, KeySharedSchedul
 @pytest.mark.parametrize("kind", ALL, ids=lambda kind: kind.__name__)
 @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
 @given(rng=st.randoms(use_true_random=False), steps=st.integers(0, 15))
-def test_what_hypothesis_draws_holds_as_well(kind: type[Schedule], rng: Random, steps: int) -> None:
+def test_a_dispatcher_withstands_schedules_drawn_by_hypothesis(kind: type[Schedule], rng: Random, steps: int) -> None:
     kind(rng).run(steps)

@@ -51,7 +51,7 @@ def test_positions_that_no_ledger_can_have_are_left_out() -> None:
     st.dictionaries(st.integers(0, 15), st.integers(1, 15)),
     st.integers(1, 20),
 )
-def test_what_can_be_delivered_of_a_read_and_what_it_costs(
+def test_a_read_yields_its_deliverable_entries_and_their_costs(
     entries: list[tuple[int, bool]],
     acknowledged: set[int],
     mark_delete: int,
@@ -108,12 +108,12 @@ def test_the_first_of_very_many_ledgers_is_the_lowest() -> None:
     assert entry_set(Position(ledger_id, 5) for ledger_id in range(40, 3, -1)).first() == Position(4, 5)
 
 
-def test_so_many_of_the_first_are_no_more_however_many_ledgers_they_are_from() -> None:
+def test_first_few_gives_no_more_entries_than_asked_across_ledgers() -> None:
     entries = entry_set(Position(ledger_id, entry_id) for ledger_id in (1, 2, 3) for entry_id in (0, 7))
     assert positions(entries.first_few(3)) == {Position(1, 0), Position(1, 7), Position(2, 0)}
 
 
-def test_from_a_position_on_only_its_own_ledger_is_cut() -> None:
+def test_a_position_cuts_only_its_own_ledger() -> None:
     entries = entry_set([Position(1, 2), Position(2, 1)])
     assert entries.first_from(Position(1, 5)) == Position(2, 1)
     assert positions(entries.between(Position(1, 2), Position(3, 0))) == {Position(1, 2), Position(2, 1)}

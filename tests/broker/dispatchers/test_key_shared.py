@@ -111,7 +111,7 @@ def test_each_key_has_one_consumer() -> None:
     assert sorted(topic.settle(), key=lambda item: item[1]) == [(1, 0), (2, 1), (2, 2), (1, 3)]
 
 
-def test_what_a_leaving_consumer_had_goes_in_order_before_newer_entries_of_its_keys() -> None:
+def test_entries_of_a_leaving_consumer_go_in_order_before_newer_ones_of_its_keys() -> None:
     topic = Topic([LOW, LOW, LOW])
     topic.join(ONE, (0, 65535))
     assert topic.settle() == [(1, 0), (1, 1), (1, 2)]
@@ -183,7 +183,7 @@ def test_a_slow_consumer_stalls_its_own_keys_alone_and_each_entry_is_read_at_mos
     assert topic.entries_read <= 3 * 1000
 
 
-def test_at_the_look_ahead_bound_nothing_new_is_read_until_what_waits_can_go() -> None:
+def test_nothing_new_is_read_at_the_look_ahead_bound_until_waiting_entries_can_go() -> None:
     settings = DispatcherSettings(key_shared_look_ahead_msg_in_replay_threshold_per_consumer=10)
     topic = Topic([LOW] * 50 + [HIGH], settings)
     topic.join_low_and_high(low_permits=0)
@@ -238,7 +238,7 @@ def test_a_consumer_that_nacks_all_the_time_does_not_keep_others_from_new_entrie
 # ---- what only one line of the machine stands for
 
 
-def test_what_was_dealt_is_not_dealt_again_when_consumers_change_twice_while_it_is_passed_over_again() -> None:
+def test_entries_are_delivered_once_when_consumers_change_twice_while_they_are_read_again() -> None:
     topic = Topic([HIGH, LOW, LOW, LOW])
     topic.join(ONE, (0, 9), (10, 10))
     assert topic.settle() == [(1, 1), (1, 2), (1, 3)]
@@ -255,7 +255,7 @@ def due(topic: Topic, *entry_ids: int) -> None:
     topic.feed(IndexLoaded([(LEDGER, BitMap(entry_ids))], Position(LEDGER, max(entry_ids) + 1)))
 
 
-def test_what_came_due_for_a_slot_that_nobody_has_waits_for_its_consumer() -> None:
+def test_a_due_entry_of_a_slot_without_an_owner_waits_for_its_consumer() -> None:
     topic = Topic([LOW, HIGH])
     due(topic, 0, 1)
     topic.join(ONE, (0, 32767))
@@ -266,7 +266,7 @@ def test_what_came_due_for_a_slot_that_nobody_has_waits_for_its_consumer() -> No
     assert topic.dispatcher.state().entries_in_replay == 0
 
 
-def test_what_came_due_for_nobody_is_forgotten_when_mark_delete_passes_it() -> None:
+def test_a_due_entry_without_an_owner_is_forgotten_when_mark_delete_passes_it() -> None:
     topic = Topic([LOW, HIGH])
     due(topic, 0, 1)
     topic.join(ONE, (0, 32767))
@@ -277,7 +277,7 @@ def test_what_came_due_for_nobody_is_forgotten_when_mark_delete_passes_it() -> N
     assert topic.settle() == []
 
 
-def test_what_came_due_is_forgotten_when_it_is_acknowledged() -> None:
+def test_a_due_entry_is_forgotten_when_it_is_acknowledged() -> None:
     topic = Topic([LOW, LOW])
     due(topic, 0, 1)
     topic.feed(EntriesAcknowledged(LEDGER, BitMap([0])))
@@ -286,7 +286,7 @@ def test_what_came_due_is_forgotten_when_it_is_acknowledged() -> None:
     assert topic.settle() == [(1, 1)]
 
 
-def test_of_what_came_due_what_is_not_there_any_more_is_forgotten() -> None:
+def test_due_entries_that_no_longer_exist_are_forgotten() -> None:
     topic = Topic([LOW] * 4)
     due(topic, 0, 1, 2, 3)
     topic.join(ONE, (0, 32767))
@@ -314,7 +314,7 @@ def scattered_topic() -> Topic:
     return Topic([LOW if entry_id in (0, 9, 20) else HIGH for entry_id in range(21)])
 
 
-def test_what_is_acknowledged_while_it_is_picked_is_not_delivered() -> None:
+def test_an_entry_acknowledged_while_it_is_picked_is_not_delivered() -> None:
     topic = scattered_topic()
     read = scattered(topic)
     topic.acknowledge(TWO, 9)
@@ -323,7 +323,7 @@ def test_what_is_acknowledged_while_it_is_picked_is_not_delivered() -> None:
     assert topic.got == [(1, 0), (1, 20)]
 
 
-def test_what_cannot_be_picked_any_more_is_forgotten() -> None:
+def test_entries_that_can_no_longer_be_picked_are_forgotten() -> None:
     topic = scattered_topic()
     read = scattered(topic)
     topic.feed(EntriesPicked(read.read_id, [topic._run(read.read_id, 0, 1)], [(LEDGER, BitMap([9, 20]))]))
@@ -345,7 +345,7 @@ def test_a_read_on_that_finds_nothing_takes_nothing_from_what_waits() -> None:
     assert topic.settle() == [(1, 1)]
 
 
-def test_what_waits_for_nobody_does_not_hold_up_the_others() -> None:
+def test_entries_that_wait_for_no_consumer_do_not_hold_up_the_others() -> None:
     settings = DispatcherSettings(key_shared_look_ahead_msg_in_replay_threshold_per_subscription=2)
     topic = Topic([HIGH, HIGH, LOW], settings)
     topic.join_low_and_high()
@@ -356,7 +356,7 @@ def test_what_waits_for_nobody_does_not_hold_up_the_others() -> None:
     assert topic.settle() == [(1, 3)]
 
 
-def test_where_just_half_of_a_run_is_held_back_permits_still_say_how_much_is_read() -> None:
+def test_permits_bound_the_next_read_when_half_of_a_run_is_delayed() -> None:
     topic = Topic([LOW, LOW])
     topic.feed(DelaysChanged(True, 1000, True))
     topic.join(ONE, (0, 32767), permits=10)

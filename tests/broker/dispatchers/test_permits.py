@@ -24,7 +24,7 @@ def test_while_the_subscription_is_blocked_nobody_may_get_anything_until_it_is_d
     assert (receivers.is_blocked, receivers.room_together(), receivers.room(one)) == (False, 2, 2)
 
 
-def test_when_who_is_next_leaves_the_one_after_has_the_turn() -> None:
+def test_the_turn_passes_to_the_one_after_when_the_next_consumer_leaves() -> None:
     turns, members = Turns(1), [receiver(number) for number in (1, 2, 3)]
     for each in members:
         turns.add(each)

@@ -24,7 +24,7 @@ def test_counts_beyond_the_mark_delete_stay() -> None:
     assert counts(redeliveries, 3, 6) == [0, 0, 0, 0, 0, 1]
 
 
-def test_to_forget_one_count_after_the_other_costs_time_linear_in_their_number() -> None:
+def test_forgetting_counts_one_by_one_takes_time_linear_in_their_number() -> None:
     def one_by_one(count: int) -> Callable[[], None]:
         redeliveries, entries = Redeliveries(), [BitMap([entry_id]) for entry_id in range(count)]
         redeliveries.count(3, BitMap(range(count)))
@@ -38,7 +38,7 @@ def test_to_forget_one_count_after_the_other_costs_time_linear_in_their_number()
     assert_linear(one_by_one, 50)
 
 
-def test_to_forget_very_much_costs_no_more_than_what_was_counted() -> None:
+def test_forgetting_very_many_entries_costs_no_more_than_those_counted() -> None:
     def many(count: int) -> Callable[[], None]:
         redeliveries, gone = Redeliveries(), BitMap(range(count))
         redeliveries.count(3, BitMap([7]))

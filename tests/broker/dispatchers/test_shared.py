@@ -153,7 +153,7 @@ def test_markers_are_acknowledged_and_acknowledged_entries_skipped() -> None:
     assert AcknowledgeMarkers(LEDGER, BitMap([1])) in effects
 
 
-def test_what_a_leaving_consumer_had_goes_to_the_others_before_new_entries_and_is_not_counted() -> None:
+def test_entries_of_a_leaving_consumer_go_to_others_before_new_ones_and_are_not_counted() -> None:
     dispatcher, read = with_consumers((5, 0), (0, 0))
     take(dispatcher, read_answer(read, 0, [1] * 5))
     take(dispatcher, PermitsAdded(consumer(2), 10))
@@ -261,7 +261,7 @@ def test_scattered_redeliveries_are_picked_and_dense_ones_are_read_as_they_stand
     assert (replay.position, replay.entries_max, replay.picks) == (Position(LEDGER, 5), 4, None)
 
 
-def test_what_cannot_be_picked_any_more_is_forgotten_and_nothing_else() -> None:
+def test_only_entries_that_can_no_longer_be_picked_are_forgotten() -> None:
     dispatcher, read = with_consumers((1000, 0))
     for first in range(0, 500, 100):
         (read,) = reads(take(dispatcher, read_answer(read, first, [1] * 100)))
@@ -303,7 +303,7 @@ def one_picked(read: Read, position: Position) -> EntriesRead:
     return replace(answer, run=replace(answer.run, ledger_id=position.ledger_id))
 
 
-def test_who_has_no_room_for_all_that_was_picked_gets_the_rest_of_it_first() -> None:
+def test_a_consumer_without_room_for_all_picked_entries_gets_the_rest_of_them_first() -> None:
     dispatcher, read = with_consumers((100, 0))
     take(dispatcher, read_answer(read, 0, [1] * 100))
     nacked = [0, 30, 60, 90]
@@ -339,7 +339,7 @@ def test_f24_a_time_out_and_then_a_refusal_of_one_message_count_once_each_and_on
     assert (dispatcher.state().entries_in_replay, dispatcher.state().unacked_messages) == (0, 2)
 
 
-def test_of_a_stretch_that_is_read_again_what_is_not_there_any_more_is_forgotten() -> None:
+def test_entries_of_a_replayed_stretch_that_no_longer_exist_are_forgotten() -> None:
     dispatcher, read = with_consumers((10, 0))
     (read,) = reads(take(dispatcher, read_answer(read, 0, [1] * 4)))
     take(dispatcher, NothingToRead(read.read_id))

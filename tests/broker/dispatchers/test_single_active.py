@@ -117,7 +117,7 @@ def test_the_switch_does_not_wait_when_all_that_was_delivered_is_acknowledged() 
     assert sorted(notices(dispatcher.handle(MarkDeleteMoved(Position(3, 4)), 20))) == [(1, False), (2, True)]
 
 
-def test_when_the_active_consumer_leaves_the_next_one_starts_at_once() -> None:
+def test_the_next_consumer_starts_at_once_when_the_active_one_leaves() -> None:
     dispatcher = failover()
     active_with_entries(dispatcher, ONE, "a")
     dispatcher.handle(ConsumerAdded(TWO, "b"), 0)

@@ -174,7 +174,7 @@ def _numbers(written: bytes) -> list[int]:
     return found
 
 
-def test_what_follows_the_connect_to_a_broker_is_forwarded_whole_however_many_frames_it_has() -> None:
+def test_frames_behind_the_connect_to_a_broker_are_kept_whole_and_unparsed() -> None:
     """Bytes after the CONNECT are not parsed."""
 
     async def scenario() -> None:

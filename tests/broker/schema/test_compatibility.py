@@ -50,7 +50,7 @@ def ours(old: SchemaData, new: SchemaData, strategy: Strategy) -> tuple[bool, bo
 
 
 @pytest.mark.parametrize("case", DECIDED)
-def test_what_may_follow_what_is_what_apache_says(case: str) -> None:
+def test_schema_compatibility_matches_apache_except_where_listed(case: str) -> None:
     told = DECIDED[case]
     old, new = schema_of(told["old"]), schema_of(told["new"])
     differ = {}

@@ -75,7 +75,7 @@ def test_a_version_that_no_bookie_takes_leaves_no_ledger_behind_and_is_stored_la
     run(scenario)
 
 
-def test_what_may_not_follow_is_refused_and_nothing_is_stored() -> None:
+def test_a_schema_that_may_not_follow_is_refused_and_not_stored() -> None:
     async def scenario(_: World) -> None:
         cluster = Cluster()
         registry = cluster.one.registry
@@ -114,7 +114,7 @@ def test_each_type_is_stored_as_apache_names_it_and_comes_back_as_itself(kind: S
     run(scenario)
 
 
-def test_of_a_type_that_the_broker_knows_nothing_of_the_definition_is_kept_as_it_is() -> None:
+def test_the_definition_of_an_external_schema_may_change_but_not_its_type() -> None:
     async def scenario(_: World) -> None:
         registry = Cluster().one.registry
         assert await registry.put(ID, SchemaData(SchemaType.EXTERNAL, b"{one}"), Strategy.FULL) == 0
@@ -197,7 +197,7 @@ def test_a_version_whose_ledger_is_gone_is_told_by_name_and_can_be_deleted() -> 
     run(scenario)
 
 
-def test_it_is_stored_where_and_as_apache_stores_it() -> None:
+def test_a_schema_is_stored_where_and_as_apache_stores_it() -> None:
     async def scenario(_: World) -> None:
         cluster = Cluster()
         schema = replace(avro("a"), user="me", properties={"p": "1"})

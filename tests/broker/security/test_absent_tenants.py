@@ -50,7 +50,7 @@ def test_a_tenant_that_is_not_there_is_not_found_whoever_asks(method: str, path:
     play_admin(scenario)
 
 
-def test_which_tenants_there_are_is_told_to_nobody_else() -> None:
+def test_a_stranger_cannot_tell_existing_tenants_from_absent_ones() -> None:
     async def scenario(world: AdminWorld) -> None:
         security = Security(settings(), world.store, {}, lambda: 1_000_000.0)
         world.app = admin_app(world.service, world.store, "1", authorizer(security))

@@ -127,7 +127,7 @@ async def differences(found: Dispatcher) -> AsyncIterator[tuple[str, str, str, s
                 yield route, who.name, theirs, ours
 
 
-def test_what_we_decide_is_what_apache_decides_but_for_what_is_listed_with_its_reason() -> None:
+def test_authorization_of_each_route_is_apaches_but_for_the_listed_differences() -> None:
     served = dispatcher()
 
     async def scenario() -> list[tuple[str, str, str, str]]:
@@ -148,7 +148,7 @@ def test_apache_was_asked_for_every_route_that_is_here() -> None:
     assert ours <= NOT_APACHES
 
 
-def test_nobody_unknown_may_use_a_route_but_those_that_are_for_anybody() -> None:
+def test_a_client_without_credentials_may_use_only_the_public_routes() -> None:
     found = dispatcher()
     store = run(lambda _: a_store())
     security = Security(settings(), store, {}, lambda: 1_000_000.0)
@@ -181,7 +181,7 @@ def test_a_route_that_declares_nothing_is_for_super_users(who: Who) -> None:
     assert (run(lambda _: scenario()) == "A") is (who.name == "admin")
 
 
-def test_what_we_decide_of_each_command_is_what_apache_decides_but_for_what_is_listed_with_its_reason() -> None:
+def test_authorization_of_each_command_is_apaches_but_for_the_listed_differences() -> None:
     """Whether one is let in at all is part of it."""
 
     async def scenario() -> dict[str, str]:

@@ -26,7 +26,7 @@ from broker.security.tls_settings import TlsSettings
         ),
     ],
 )
-def test_what_is_missing_is_named(given: dict[str, Any], named: str) -> None:
+def test_a_missing_or_invalid_tls_setting_is_refused_by_name(given: dict[str, Any], named: str) -> None:
     with pytest.raises(ValueError, match=named):
         TlsSettings(**given)
 

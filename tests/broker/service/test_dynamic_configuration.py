@@ -56,7 +56,7 @@ def test_a_change_is_stored_as_apache_stores_it_and_is_in_force_on_every_broker_
     run(scenario)
 
 
-def test_what_is_removed_has_the_value_of_the_file_again() -> None:
+def test_a_removed_dynamic_setting_has_the_value_of_the_file_again() -> None:
     async def scenario(_: World) -> None:
         broker = Broker(SharedTree(), "defaultNumPartitions=3")
         await broker.dynamic.start()
@@ -130,7 +130,7 @@ def test_a_key_that_is_not_dynamic_is_refused_in_apaches_words() -> None:
     run(scenario)
 
 
-def test_what_an_apache_broker_stored_unchecked_does_not_keep_the_rest_from_being_in_force() -> None:
+def test_invalid_values_stored_by_an_apache_broker_do_not_block_the_valid_ones() -> None:
     async def scenario(_: World) -> None:
         broker = Broker(SharedTree())
         values = {

@@ -10,7 +10,7 @@ from tests.broker.admin.admin_world import AdminWorld, play
 PATH = "/lookup/v2/topic/persistent/public/default/t"
 
 
-def test_as_many_as_are_allowed_and_no_more() -> None:
+def test_a_lookup_beyond_the_limit_of_pending_ones_is_refused() -> None:
     async def scenario(world: AdminWorld) -> None:
         with world.service.lookup.pending(), world.service.lookup.pending():
             with pytest.raises(TooManyLookups) as refusal, world.service.lookup.pending():

@@ -95,7 +95,7 @@ def test_single_entries_over_several_ledgers_leave_holes_that_a_kill_does_not_fi
     run(scenario)
 
 
-def test_what_is_acknowledged_already_stays_so_in_every_form_and_is_counted_once() -> None:
+def test_acknowledged_entries_stay_so_when_acknowledged_again_in_any_form() -> None:
     async def scenario() -> None:
         world, consumer, positions = await opened(batch=BATCH)
         consumer.acknowledge_run(ack_run(*positions[:5], positions[7]))
@@ -171,7 +171,7 @@ def test_acknowledgements_of_trimmed_ledgers_do_nothing() -> None:
     run(scenario)
 
 
-def test_what_does_not_exist_is_refused_and_logged_and_the_rest_of_the_command_counts(
+def test_acknowledging_a_missing_entry_is_refused_and_logged_and_other_entries_count(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     async def scenario() -> None:

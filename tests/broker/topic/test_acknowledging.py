@@ -38,7 +38,7 @@ def backlog(world: TopicWorld) -> int:
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 20))))
-def test_by_ledger_keeps_every_pair_and_gives_each_ledger_once(pairs: list[tuple[int, int]]) -> None:
+def test_grouping_by_ledger_keeps_every_pair_and_gives_each_ledger_once(pairs: list[tuple[int, int]]) -> None:
     grouped = list(by_ledger(array("Q", [p[0] for p in pairs]), array("Q", [p[1] for p in pairs])))
     assert [ledger for ledger, _ in grouped] == sorted({p[0] for p in pairs})
     assert sorted((ledger, entry) for ledger, entries in grouped for entry in entries) == sorted(pairs)
@@ -307,7 +307,7 @@ IMPOSSIBLE = 1 << 40
         cumulative(Position(3, 99)),
     ],
 )
-def test_what_is_refused_counts_for_nothing_acknowledged(given: Acknowledgement) -> None:
+def test_a_refused_acknowledgement_counts_no_messages(given: Acknowledgement) -> None:
     async def scenario() -> None:
         door = Door()
         acknowledging = await door.fill()
@@ -317,7 +317,7 @@ def test_what_is_refused_counts_for_nothing_acknowledged(given: Acknowledgement)
     run(scenario)
 
 
-def test_what_is_acknowledged_already_counts_for_nothing_more() -> None:
+def test_a_repeated_acknowledgement_counts_no_messages() -> None:
     async def scenario() -> None:
         acknowledging = await Door().fill()
         assert [acknowledging.command(None, cumulative(Position(3, 4))) for _ in range(2)] == [5, 0]
@@ -342,7 +342,7 @@ def test_an_ack_set_of_which_one_word_leaves_something_acknowledges_a_part() -> 
     run(scenario)
 
 
-def test_of_a_batch_of_one_message_bits_beyond_it_say_nothing() -> None:
+def test_bits_beyond_a_batch_of_one_message_are_ignored() -> None:
     async def scenario() -> None:
         assert (await Door().fill()).command(None, part(Position(3, 0), 0b10, size=1)) == 1
 

@@ -160,7 +160,7 @@ def test_a_part_after_the_end_of_the_topic_sends_its_producer_away() -> None:
     in_parts_world(scenario)
 
 
-def test_who_waits_for_the_last_append_waits_for_parts() -> None:
+def test_the_last_append_waits_until_all_parts_are_stored() -> None:
     async def work() -> None:
         parts = PartsWorld()
         await parts.begin()
@@ -177,7 +177,7 @@ def test_who_waits_for_the_last_append_waits_for_parts() -> None:
     run(work)
 
 
-def test_what_is_published_in_parts_is_counted() -> None:
+def test_a_message_published_in_parts_is_counted() -> None:
     def scenario(parts: PartsWorld) -> None:
         assert parts.take(0)
         assert (parts.producer.counters.messages, parts.producer.counters.payload_bytes) == (1, 4)

@@ -252,7 +252,7 @@ class _Broken:
 # the end of a terminated topic
 
 
-def test_whoever_has_acknowledged_all_of_a_terminated_topic_is_told_once() -> None:
+def test_a_consumer_that_acknowledged_all_of_a_terminated_topic_is_told_its_end_once() -> None:
     async def scenario() -> None:
         world = TopicWorld()
         consumer, sink = await world.consumer(type=SHARED)
@@ -268,7 +268,7 @@ def test_whoever_has_acknowledged_all_of_a_terminated_topic_is_told_once() -> No
     run(scenario)
 
 
-def test_at_termination_and_later_those_who_have_read_all_are_told() -> None:
+def test_consumers_without_backlog_are_told_of_termination_at_once_or_on_subscribing() -> None:
     async def scenario() -> None:
         world = TopicWorld()
         _, sink = await world.consumer()
@@ -327,7 +327,7 @@ def test_subscription_stats_say_what_is_outstanding() -> None:
     run(scenario)
 
 
-def test_what_was_delivered_stays_counted_when_its_subscription_goes() -> None:
+def test_delivered_messages_stay_counted_when_their_subscription_is_deleted() -> None:
     async def scenario() -> None:
         world = TopicWorld()
         reader, _ = await world.consumer(subscription="reader", durable=False)

@@ -49,7 +49,7 @@ def test_shared_consumers_get_every_message_once_between_them() -> None:
     run(scenario)
 
 
-def test_what_is_in_memory_is_delivered_at_once_but_not_for_ever() -> None:
+def test_entries_in_memory_are_delivered_at_once_up_to_a_bound_per_turn() -> None:
     async def scenario() -> None:
         world = TopicWorld(dispatching=DispatcherSettings(dispatcher_max_read_batch_size=1))
         world.ledger.is_in_memory = True

@@ -37,7 +37,7 @@ class StoredWorld(World):
         await self.open()
 
 
-def test_what_was_published_and_acknowledged_is_so_after_unloading() -> None:
+def test_messages_and_acknowledgements_survive_unloading() -> None:
     async def scenario() -> None:
         world = StoredWorld()
         await world.open()

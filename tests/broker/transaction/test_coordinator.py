@@ -131,7 +131,7 @@ def test_killed_in_each_state_the_next_one_goes_on(state: str) -> None:
     run(scenario())
 
 
-def test_who_cannot_be_reached_is_asked_until_it_has_ended_the_transaction() -> None:
+def test_an_unreachable_participant_is_asked_until_it_has_ended_the_transaction() -> None:
     async def scenario() -> None:
         world = CoordinatorWorld()
         coordinator = await world.load()
@@ -154,7 +154,7 @@ def test_who_cannot_be_reached_is_asked_until_it_has_ended_the_transaction() -> 
 
 
 @pytest.mark.parametrize("action", [COMMIT, ABORT])
-def test_who_had_ended_it_otherwise_is_named_and_holds_nothing_up(action: TxnAction) -> None:
+def test_a_participant_that_ended_the_transaction_otherwise_is_named_and_blocks_nothing(action: TxnAction) -> None:
     """Any peer that may send END_TXN_ON_PARTITION can cause this. The coordinator asked on for ever, and END_TXN had no
     answer."""
 
@@ -192,7 +192,7 @@ def test_who_had_ended_it_otherwise_is_named_and_holds_nothing_up(action: TxnAct
 
 
 @pytest.mark.parametrize("is_refusing", [True, False])
-def test_who_asks_for_an_end_is_answered_in_time_with_the_name_of_who_has_not_done_it(is_refusing: bool) -> None:
+def test_an_end_request_is_answered_in_time_with_the_participant_that_has_not_done_it(is_refusing: bool) -> None:
     async def scenario() -> None:
         world = CoordinatorWorld()
         coordinator = await world.load()
@@ -221,7 +221,7 @@ def test_who_asks_for_an_end_is_answered_in_time_with_the_name_of_who_has_not_do
     run(scenario())
 
 
-def test_nobody_is_told_an_end_that_is_not_durable_and_a_coordinator_whose_log_fails_has_ended() -> None:
+def test_an_end_that_is_not_durable_reaches_no_participant_and_ends_the_coordinator() -> None:
     async def scenario() -> None:
         world = CoordinatorWorld()
         coordinator = await world.load()

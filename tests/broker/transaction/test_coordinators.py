@@ -152,7 +152,7 @@ def test_a_connection_remembers_a_bounded_number_of_ends() -> None:
     play(scenario)
 
 
-def test_what_cannot_be_is_told_in_the_response_of_the_command_as_its_own_kind() -> None:
+def test_a_refused_command_is_answered_in_its_own_response_with_its_own_error() -> None:
     async def scenario() -> None:
         async with a_server(TransactionSettings(True, max_active_transactions_per_coordinator=1)) as server:
             peer = await server.peer()

@@ -80,7 +80,7 @@ def test_a_transaction_goes_its_way_and_its_records_are_let_go_in_the_order_of_t
     assert book.machine.active_count == 0
 
 
-def test_what_has_ended_takes_nobody_in_and_ends_again_in_the_same_way_only() -> None:
+def test_an_ended_transaction_takes_no_participants_and_ends_again_only_in_the_same_way() -> None:
     book = Book()
     for action, other in ((COMMIT, ABORT), (ABORT, COMMIT)):
         least = book.open()
@@ -95,7 +95,7 @@ def test_what_has_ended_takes_nobody_in_and_ends_again_in_the_same_way_only() ->
         assert code_of(book.machine.add_partitions, least, [T]) is ServerError.TRANSACTION_NOT_FOUND
 
 
-def test_what_never_was_is_not_found() -> None:
+def test_a_transaction_that_never_existed_is_not_found() -> None:
     machine = TransactionMachine(3)
     for call in (
         lambda: machine.end(7, COMMIT),

@@ -74,7 +74,7 @@ class Topics:
         return TopicSnapshots(name, self.of.__getitem__, SetClock(), is_segmented=is_segmented, segment_capacity=capacity)
 
 
-def test_what_reaches_further_counts_in_whichever_form_it_is() -> None:
+def test_the_snapshot_that_reaches_further_counts_in_either_form() -> None:
     async def scenario() -> None:
         topics = Topics()
         assert await topics.snapshots(is_segmented=False).read() is None
@@ -154,7 +154,7 @@ def test_those_who_ask_while_a_reading_is_under_way_share_the_next_one() -> None
     run(scenario())
 
 
-def test_whoever_waits_for_a_reading_that_is_ended_hears_of_it() -> None:
+def test_a_waiting_snapshot_read_fails_when_its_topic_is_closed() -> None:
     async def scenario() -> None:
         topics = Topics()
         topic = topics.of[Kind.SINGLE]

@@ -37,7 +37,7 @@ TOPICS = (
 
 
 @pytest.mark.parametrize("topic", NOT_TOPICS)
-def test_what_transactions_keep_for_themselves_nobody_opens(topic: str) -> None:
+def test_a_client_cannot_open_a_transaction_system_topic(topic: str) -> None:
     async def scenario() -> None:
         async with a_peer() as peer:
             await peer.service.catalogue.partitioned_topics.create(ASSIGN, 1, {})
@@ -61,7 +61,7 @@ def test_names_that_are_like_it_are_topics_as_others_are(topic: str) -> None:
     play(scenario)
 
 
-def test_who_looks_for_coordinators_may_ask_how_many_there_are() -> None:
+def test_a_client_may_ask_how_many_coordinators_there_are() -> None:
     async def scenario() -> None:
         async with a_peer() as peer:
             await peer.service.catalogue.partitioned_topics.create(ASSIGN, 3, {})
@@ -151,7 +151,7 @@ def test_a_transaction_is_used_by_its_owner_or_a_super_user_also_through_a_proxy
     play(scenario)
 
 
-def test_what_was_opened_through_a_proxy_is_the_clients_and_not_the_proxys() -> None:
+def test_a_transaction_opened_through_a_proxy_belongs_to_the_client() -> None:
     async def scenario() -> None:
         async with coordinated() as server:
             txn_id = await opened(await server.peer_of("proxy", original_principal="alice"))

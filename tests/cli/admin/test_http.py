@@ -63,7 +63,7 @@ def test_the_reason_of_a_refusal_is_told(connection: AdminConnection) -> None:
         connection.ask(Request("GET", "/admin/v2/refused"))
 
 
-def test_of_several_addresses_one_that_answers_is_enough(url: str) -> None:
+def test_one_answering_address_of_several_is_enough(url: str) -> None:
     several = AdminConnection(ClientConfiguration(web_service_url=f"http://127.0.0.1:1,{url.removeprefix('http://')}"), 30.0)
     assert several.ask(Request("GET", "/admin/v2/clusters")).status == 200
     several.close()
@@ -98,7 +98,7 @@ def test_the_command_prints_to_stdout_and_fails_on_stderr_with_exit_code_1(url: 
     assert "127.0.0.1:1" in nobody.stderr
 
 
-def test_it_starts_without_what_is_slow_to_import() -> None:
+def test_the_admin_tool_starts_without_slow_imports() -> None:
     code = (
         "import sys; sys.path.insert(0, sys.argv[1]); import cli.admin.tool as t; t.understood(['topics', 'stats', 'x']);"
         "import cli.admin.http; print(sorted({'asyncio', 'dataclasses', 'argparse', 'logging', 'inspect'} & set(sys.modules)))"

@@ -37,7 +37,7 @@ def counted(metadata: LedgerMetadata, bookie_id: str, held: set[int]) -> set[int
 
 
 @given(ledgers(), st.sets(st.integers(0, 70)))
-def test_it_is_what_counting_says(metadata: LedgerMetadata, held: set[int]) -> None:
+def test_the_missing_entries_are_those_that_counting_finds(metadata: LedgerMetadata, held: set[int]) -> None:
     found = list(missing_entries(metadata, "a", joined_ranges((entry_id, entry_id) for entry_id in held)))
     entries = [entry_id for first, last in found for entry_id in range(first, last + 1)]
     assert entries == sorted(counted(metadata, "a", held))

@@ -54,7 +54,7 @@ def test_options_are_understood_as_commons_cli_does(words: list[str], given: Giv
         (["-l", "-m"], "Missing argument for option: l"),
     ],
 )
-def test_what_is_no_option_is_named(words: list[str], complaint: str) -> None:
+def test_an_unknown_option_or_missing_argument_is_named(words: list[str], complaint: str) -> None:
     with pytest.raises(WrongUsage, match=complaint):
         parse(OPTIONS, words)
 
@@ -65,7 +65,7 @@ def test_the_beginning_of_two_options_is_neither() -> None:
 
 
 @pytest.mark.parametrize("text", ["", "x", "-1", "1.5", str(1 << 63), "0xg"])
-def test_what_is_no_ledger_id_is_named(text: str) -> None:
+def test_an_invalid_ledger_id_is_refused_by_the_name_of_its_option(text: str) -> None:
     with pytest.raises(WrongUsage, match="-l"):
         Given({"l": text}).ledger_id("l")
 

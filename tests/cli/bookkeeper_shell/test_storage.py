@@ -118,7 +118,7 @@ def test_an_entry_log_is_read_and_filtered(tmp_path: Path, shell: Run) -> None:
     assert "has no entry for LedgerId 9" in shell("readlog", "-l", "9", "1")[1]
 
 
-def test_what_a_log_and_a_ledger_hold_is_told_from_the_index(tmp_path: Path, shell: Run) -> None:
+def test_the_contents_of_an_entry_log_and_a_ledger_are_told_from_the_index(tmp_path: Path, shell: Run) -> None:
     fill(tmp_path, two_ledgers)
     code, out, _ = shell("readlogmetadata", "1")
     assert code == 0
@@ -199,7 +199,7 @@ def test_directories_of_apaches_bookie_and_of_nobodys_are_refused(tmp_path: Path
     assert "Apache's bookie" in error
 
 
-def test_what_is_not_there_is_named(tmp_path: Path, shell: Run) -> None:
+def test_a_file_that_is_not_there_is_named(tmp_path: Path, shell: Run) -> None:
     fill(tmp_path, two_ledgers)
     for words, told in (
         (("readjournal", "77"), "no journal file 000000000000004d.journal"),

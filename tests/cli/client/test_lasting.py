@@ -78,7 +78,7 @@ def payload(section: bytes) -> str:
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_whatever_breaks_every_message_that_is_produced_is_stored_in_order_and_counted_once(
+def test_produced_messages_are_stored_in_order_and_counted_once_whatever_breaks(
     seed: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     broker = SmallBroker(drawn(seed))
@@ -98,7 +98,7 @@ def test_whatever_breaks_every_message_that_is_produced_is_stored_in_order_and_c
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_whatever_breaks_every_message_is_consumed_once_and_acknowledged(seed: int, capsys: pytest.CaptureFixture[str]) -> None:
+def test_every_message_is_consumed_once_and_acknowledged_whatever_breaks(seed: int, capsys: pytest.CaptureFixture[str]) -> None:
     broker = SmallBroker(drawn(seed), sections(COUNT))
     with serving(broker) as url:
         assert client(["--url", url, "consume", "t", "-s", "s", "-n", str(COUNT), "-q", "8", "--json"]) == 0
@@ -110,7 +110,7 @@ def test_whatever_breaks_every_message_is_consumed_once_and_acknowledged(seed: i
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_whatever_breaks_a_reader_goes_on_behind_what_it_told(seed: int, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_reader_reads_every_message_once_and_in_order_whatever_breaks(seed: int, capsys: pytest.CaptureFixture[str]) -> None:
     broker = SmallBroker(drawn(seed), sections(COUNT))
     with serving(broker) as url:
         assert client(["--url", url, "read", "t", "-m", "earliest", "-n", str(COUNT), "-q", "8", "--json"]) == 0

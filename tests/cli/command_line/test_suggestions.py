@@ -57,7 +57,7 @@ def test_a_wrong_word_is_answered_with_the_near_one(line: str, near: str, capsys
     assert f"Did you mean '{near}'" in told if near else "Unrecognized option: -writeable" in told
 
 
-def test_where_nothing_is_near_nothing_is_suggested() -> None:
+def test_nothing_is_suggested_where_no_name_is_near() -> None:
     assert did_you_mean("xyzzy", ["produce", "consume"]) == ""
     assert did_you_mean("x", []) == ""
 

@@ -82,5 +82,5 @@ def test_no_canary_is_in_what_a_broker_answers(caplog: pytest.LogCaptureFixture)
         ("pulsar://host:6650", "pulsar://host:6650"),
     ],
 )
-def test_of_a_url_the_credentials_are_not_shown(value: str, shown: str) -> None:
+def test_the_credentials_in_a_url_are_not_shown(value: str, shown: str) -> None:
     assert shown_value("serviceUrl", value) == shown

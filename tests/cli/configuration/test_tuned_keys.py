@@ -54,7 +54,7 @@ def tuned() -> dict[str, list[str]]:
     return found
 
 
-def test_what_is_refused_of_the_tuned_keys_is_known() -> None:
+def test_the_refused_tuned_keys_are_the_known_ones() -> None:
     broker = frozenset().union(effective_keys(BROKER_SETTINGS), effective_keys(STANDALONE_SETTINGS))
     bookie = effective_keys((*BOOKIE_SETTINGS, *AUTORECOVERY))
     verdicts = {key: judge(key, "another", BROKER, broker) for key in tuned()["broker"]}
@@ -114,7 +114,7 @@ def test_defaults_of_topics_policies_come_from_their_keys() -> None:
     assert (found.deduplication_enabled, found.deduplication_snapshot_seconds) == (True, 34)
 
 
-def test_when_a_ledger_is_full_comes_from_its_keys() -> None:
+def test_the_ledger_rollover_limits_come_from_their_keys() -> None:
     configuration = configured(
         "managedLedgerMaxEntriesPerLedger=5\nmanagedLedgerMaxSizePerLedgerMbytes=6\n"
         "managedLedgerMinLedgerRolloverTimeMinutes=7\nmanagedLedgerMaxLedgerRolloverTimeMinutes=8\n"
@@ -123,7 +123,7 @@ def test_when_a_ledger_is_full_comes_from_its_keys() -> None:
     assert rollover_limits(configuration.settings(ManagedLedgerSettings)) == RolloverLimits(5, 6 << 20, 420.0, 480.0, 9.0)
 
 
-def test_when_a_bundle_is_split_and_a_broker_shed_comes_from_its_keys() -> None:
+def test_the_bundle_split_and_broker_shedding_rules_come_from_their_keys() -> None:
     settings = configured(
         "loadBalancerNamespaceBundleMaxTopics=5\nloadBalancerNamespaceBundleMaxSessions=6\n"
         "loadBalancerNamespaceBundleMaxMsgRate=7\nloadBalancerNamespaceBundleMaxBandwidthMbytes=8\n"
@@ -141,7 +141,7 @@ def test_the_digest_of_ledgers_comes_from_its_key(name: str, digest: DigestType)
     assert configured(f"managedLedgerDigestType={name}").settings(BookKeeperSettings).digest_type is digest
 
 
-def test_who_is_put_in_quarantine_comes_from_keys() -> None:
+def test_the_bookie_quarantine_rule_comes_from_its_keys() -> None:
     assert configured("bookkeeperClientHealthCheckEnabled=false").settings(BookKeeperSettings).quarantine_rule is None
     rule = configured(
         "bookkeeperClientHealthCheckErrorThresholdPerInterval=5\nbookkeeperClientHealthCheckIntervalSeconds=6\n"

@@ -42,7 +42,7 @@ def test_lines_are_cut_wherever_the_reads_were() -> None:
 LOGGED = 'time=2026-11-21T19:20:17.123Z level={} at=interpulse what={} peer="a b" pid=7'
 
 
-def test_of_a_log_line_one_sees_the_time_and_what_it_says() -> None:
+def test_a_readable_log_line_shows_the_time_and_the_message() -> None:
     assert readable(LOGGED.format("info", "ready"), coloured=True) == '19:20:17 ready peer="a b" pid=7'
     assert readable(LOGGED.format("info", '"ledger rolled"'), coloured=True) == '19:20:17 ledger rolled peer="a b" pid=7'
     assert readable(LOGGED.format("error", "lost"), coloured=False) == '19:20:17 ERROR lost peer="a b" pid=7'
@@ -64,7 +64,7 @@ def test_the_ready_line_of_a_server_is_known() -> None:
         (["--kill", "broker-1"], "no devcluster runs on"),
     ],
 )
-def test_what_cannot_be_is_refused_with_a_remedy(
+def test_an_impossible_devcluster_is_refused_with_a_remedy(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, words: list[str], says: str
 ) -> None:
     monkeypatch.chdir(tmp_path)

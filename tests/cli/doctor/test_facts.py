@@ -97,7 +97,7 @@ def topics(patience_seconds: float = 120.0) -> Topics:
     return found
 
 
-def test_what_topics_say_becomes_subscriptions_quotas_and_retention() -> None:
+def test_topic_stats_become_subscription_quota_and_retention_facts() -> None:
     facts = topics().facts()
     (state,) = facts["subscriptions"]
     assert (state.backlog, state.unacked, state.holes, str(state.consumers[0])) == (9, 2, 3, "consumer c at /1.2.3.4:5")
@@ -108,7 +108,7 @@ def test_what_topics_say_becomes_subscriptions_quotas_and_retention() -> None:
     assert (facts["rate_limited"], facts["refused_topics"]) == ((), ())
 
 
-def test_what_stands_still_for_less_than_the_patience_is_not_stuck() -> None:
+def test_a_subscription_that_stands_still_for_less_than_the_patience_is_not_stuck() -> None:
     (state,) = topics(patience_seconds=1000.0).facts()["subscriptions"]
     assert trouble_of(state) is None
 
@@ -205,7 +205,7 @@ def test_a_bookie_tells_of_replication_and_of_bookies_that_take_no_writes() -> N
     assert "bookies" in bookie_facts(Nobody(), Quorums(1, 1)).missing
 
 
-def test_what_a_configuration_says_of_metadata_and_quorums_is_found() -> None:
+def test_metadata_servers_and_quorums_are_found_in_a_configuration() -> None:
     assert servers_in({"metadataStoreUrl": "zk:a:2181,b:2181/x"}) == "a:2181,b:2181/x"
     assert servers_in({"metadataServiceUri": "zk+hierarchical://a:2181;b:2181/ledgers"}) == "a:2181,b:2181"
     assert servers_in({"metadataStoreUrl": "rocksdb://x"}) == servers_in({}) == ""

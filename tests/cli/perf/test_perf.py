@@ -45,7 +45,7 @@ def test_wrong_usage_and_a_broker_that_is_not_there_are_told(capsys: pytest.Capt
     assert "pulsar://127.0.0.1:1" in capsys.readouterr().err
 
 
-def test_what_is_sent_in_the_warm_up_counts_where_there_is_nothing_else() -> None:
+def test_messages_of_the_warm_up_count_only_where_there_are_no_others() -> None:
     for later, expected in ((True, 5.0), (False, 90.0)):
         lines: list[str] = []
         progress = Progress("produced", lines.append, True)

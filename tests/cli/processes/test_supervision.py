@@ -106,7 +106,7 @@ def test_a_process_that_fails_too_often_is_given_up_by_name_and_the_others_serve
     assert supervision.processes[1].phase is Phase.SERVING
 
 
-def test_when_all_are_given_up_the_supervisor_ends_with_an_exit_code() -> None:
+def test_the_supervisor_ends_with_an_exit_code_when_all_processes_are_given_up() -> None:
     supervision = serving(1)
     for now in (1.0, 2.0, 4.0):
         done(supervision, Ended(1, "exit code 1"), now)
@@ -257,7 +257,7 @@ STEPS = st.lists(
 
 
 @given(count=st.integers(1, 4), steps=STEPS)
-def test_whatever_happens_no_number_runs_twice_and_a_stop_comes_to_its_end(count: int, steps: list[tuple[str, int]]) -> None:
+def test_no_number_ever_runs_twice_and_every_stop_comes_to_its_end(count: int, steps: list[tuple[str, int]]) -> None:
     world = World(count)
     world.happens(Begun())
     for step, choice in steps:

@@ -34,7 +34,7 @@ class Cycle:
 
 
 @pytest.mark.usefixtures("_as_before")
-def test_it_is_off_until_the_server_is_ready_and_on_then() -> None:
+def test_the_cycle_collector_is_off_until_the_server_is_ready_and_on_then() -> None:
     interpreter.off_while_starting()
     assert not gc.isenabled()
     asyncio.run(_settled())
@@ -50,7 +50,7 @@ def test_a_thread_that_waits_for_the_interpreter_asks_for_it_ten_times_sooner_th
 
 
 @pytest.mark.usefixtures("_as_before")
-def test_what_outlives_two_runs_is_not_looked_at_again() -> None:
+def test_objects_that_outlive_two_collections_are_not_looked_at_again() -> None:
     asyncio.run(_settled())
     before = gc.get_freeze_count()
     seen_by_a_run = (interpreter.YOUNG_RUNS + 2) * interpreter.YOUNG_OBJECTS

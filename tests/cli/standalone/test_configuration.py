@@ -73,7 +73,7 @@ def test_a_standalone_with_a_file_of_apaches_takes_what_is_published(tmp_path: P
 
 
 @pytest.mark.parametrize(("text", "says"), NEVER_WRITABLE)
-def test_what_could_never_be_written_ends_the_start_by_the_name_of_the_key(tmp_path: Path, text: str, says: str) -> None:
+def test_settings_that_could_never_work_end_the_start_by_the_name_of_the_key(tmp_path: Path, text: str, says: str) -> None:
     server = ServerProcess(tmp_path)
     server.ports = ()
     server.configuration = given(tmp_path, text)
@@ -93,7 +93,7 @@ def test_quorums_of_two_are_right_for_a_broker_of_a_cluster() -> None:
     assert report("broker.conf", QUORUMS, [], BROKER).errors == []
 
 
-def test_what_contradicts_and_still_works_is_a_line_of_the_log(tmp_path: Path) -> None:
+def test_contradictory_settings_that_still_work_are_logged(tmp_path: Path) -> None:
     server = ServerProcess(
         tmp_path, ("exposeTopicLevelMetricsInPrometheus=false", "exposeConsumerLevelMetricsInPrometheus=true")
     )

@@ -20,7 +20,7 @@ ENTRIES = 2000
 TOPIC = "persistent://public/default/process"
 
 
-def test_it_is_ready_under_its_urls_and_ends_cleanly_at_sigterm(tmp_path: Path) -> None:
+def test_a_standalone_is_ready_under_its_urls_and_ends_cleanly_at_sigterm(tmp_path: Path) -> None:
     """On ports that the system chooses."""
     with ServerProcess(tmp_path) as server:
         server.ports = ("0", "0")
@@ -78,7 +78,7 @@ def test_a_setting_of_apaches_that_does_nothing_here_is_said_to_do_nothing(tmp_p
     assert 'what="settings without effect here" keys=numIOThreads' in server.log.read_text()
 
 
-def test_what_was_published_is_there_after_a_clean_stop_and_after_kill_9(tmp_path: Path) -> None:
+def test_published_entries_survive_a_clean_stop_and_kill_9(tmp_path: Path) -> None:
     one = send_frame(100, 1)
     with ServerProcess(tmp_path) as server:
         with closing(RawClient(server.start().broker_url)) as client:

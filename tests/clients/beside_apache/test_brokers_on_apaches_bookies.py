@@ -81,9 +81,7 @@ def leave_holes(client: pulsar.Client, topic: str) -> list[str]:
     return texts(messages[::2])
 
 
-def test_what_was_acknowledged_stays_so_through_a_planned_stop_and_then_a_kill(
-    brokers: list[BrokerProcess], topic: str
-) -> None:
+def test_acknowledgements_survive_a_planned_stop_and_then_a_kill(brokers: list[BrokerProcess], topic: str) -> None:
     first, second = brokers
     move(topic, first, second)
     client = quiet_client(f"{second.ready.broker_url},{first.ready.broker_url.removeprefix('pulsar://')}")
@@ -107,7 +105,7 @@ def test_what_was_acknowledged_stays_so_through_a_planned_stop_and_then_a_kill(
         second.start()
 
 
-def test_what_was_published_is_there_after_a_kill_and_unacknowledged_messages_come(
+def test_published_messages_survive_a_kill_and_unacknowledged_ones_are_delivered(
     brokers: list[BrokerProcess], topic: str
 ) -> None:
     """The last messages acknowledged before a kill may come again, as with Apache's broker."""

@@ -99,7 +99,7 @@ def take(consumer: pulsar.Consumer, due: Mapping[str, int], count: int) -> list[
     return came
 
 
-def test_what_one_kind_has_stored_the_other_loads_and_each_message_comes_once(
+def test_delayed_messages_stored_by_one_kind_of_broker_are_loaded_by_the_other_and_come_once(
     both_ways: tuple[Either, Either], topic: str
 ) -> None:
     first, second = both_ways

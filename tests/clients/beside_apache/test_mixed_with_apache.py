@@ -136,7 +136,9 @@ def drain(consumers: Sequence[pulsar.Consumer], got: dict[str, list[int]], count
     until(is_there)
 
 
-def test_what_one_kind_compacted_the_other_reads_and_compacts_again(both_ways: tuple[Broker, Broker], topic: str) -> None:
+def test_a_topic_compacted_by_one_kind_of_broker_is_read_and_compacted_again_by_the_other(
+    both_ways: tuple[Broker, Broker], topic: str
+) -> None:
     newest: dict[str, str] = {}
     ledgers = [-1]
     for turn, broker in enumerate((*both_ways, both_ways[0])):
@@ -167,7 +169,7 @@ def test_a_client_of_either_goes_on_while_its_topic_moves(both_ways: tuple[Broke
         assert receive_all(consumer, set(publishing.sent)) == publishing.sent
 
 
-def test_what_apaches_broker_does_is_read_from_its_own_report(brokers: tuple[Broker, Broker], topic: str) -> None:
+def test_the_load_of_apaches_broker_is_read_from_its_own_report(brokers: tuple[Broker, Broker], topic: str) -> None:
     ours, apaches = brokers
     assert {leader_of(each) for each in brokers} == {id_of(ours)}
     assert set(get(apaches, "/admin/v2/brokers/test")) == {id_of(each) for each in brokers}
@@ -210,6 +212,8 @@ def test_apaches_broker_serves_topics_while_ours_has_its_topic_policies(brokers:
         assert receive(consumer, 5) == names(0, 5)
 
 
-def test_what_was_aborted_on_one_kind_is_aborted_on_the_other(both_ways: tuple[Broker, Broker], topic: str) -> None:
+def test_a_transaction_aborted_on_one_kind_of_broker_is_aborted_on_the_other(
+    both_ways: tuple[Broker, Broker], topic: str
+) -> None:
     """With a whole list in each snapshot; with segments: test_topic_policies_in_a_cluster.py, whose brokers write these."""
     aborted_goes_over_and_back(topic, *both_ways)

@@ -68,6 +68,8 @@ def test_a_policy_is_in_force_where_the_topic_is_whoever_serves_the_events(
             until(lambda limit=limit: second_producer_is_refused(client, name) == (limit == 1))  # type: ignore[misc]
 
 
-def test_what_was_aborted_on_one_kind_is_aborted_on_the_other(both_ways: tuple[Broker, Broker], topic: str) -> None:
+def test_a_transaction_aborted_on_one_kind_of_broker_is_aborted_on_the_other(
+    both_ways: tuple[Broker, Broker], topic: str
+) -> None:
     """With segments and an index; with a whole list: test_mixed_with_apache.py."""
     aborted_goes_over_and_back(topic, *both_ways, in_segments=True)

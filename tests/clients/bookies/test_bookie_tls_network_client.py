@@ -45,7 +45,7 @@ def client_of(port: int, authority: Authority, identity: Identity, **more: Any) 
 
 
 @pytest.mark.parametrize("use_version2", [True, False])
-def test_it_writes_and_reads_over_tls_with_its_role(tmp_path: Path, use_version2: bool) -> None:
+def test_a_client_writes_and_reads_over_tls_with_its_role(tmp_path: Path, use_version2: bool) -> None:
     async def scenario(site: Site) -> None:
         client = client_of(
             site.listener.port, site.authority, site.authority.sign("broker", unit="0:broker"), use_version2=use_version2
@@ -156,7 +156,7 @@ def without(key: str) -> dict[str, str]:
         ({"bookkeeperClientAuthenticationPlugin": "my.Plugin"}, "bookkeeperClientAuthenticationPlugin"),
     ],
 )
-def test_what_is_half_configured_is_refused_by_the_name_of_the_key(values: dict[str, str], said: str) -> None:
+def test_incomplete_tls_settings_are_refused_by_the_name_of_the_key(values: dict[str, str], said: str) -> None:
     with pytest.raises(BadSetting, match=said):
         build_settings(BookKeeperSecuritySettings, values)
 

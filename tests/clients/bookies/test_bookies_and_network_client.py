@@ -82,7 +82,7 @@ async def check(ledgers: BookKeeper, ledger_id: int, count: int) -> None:
         at += run.count
 
 
-def test_what_three_bookies_acknowledged_is_there_after_kill_nine_of_all(servers: str, bookies: list[BookieProcess]) -> None:
+def test_acknowledged_entries_survive_kill_9_of_all_three_bookies(servers: str, bookies: list[BookieProcess]) -> None:
     async def scenario() -> None:
         async with client_of(servers, 3, 2) as (ledgers, _, _):
             writer = await ledgers.create({})

@@ -83,7 +83,7 @@ def test_messages_are_on_both_bookies_and_are_there_after_one_was_killed(
     assert sorted(each.name for each in (tmp_path / "bookies").glob("ledgers-*")) == ["ledgers-1", "ledgers-2"]
 
 
-def test_what_is_about_one_bookie_is_asked_at_its_own_port(bookies: SeveralBookies) -> None:
+def test_requests_about_one_bookie_are_answered_at_its_own_port(bookies: SeveralBookies) -> None:
     assert '"totalSpace"' in asked(bookies.web_port + 2, "/api/v1/bookie/info")
     assert asked(bookies.web_port, "/heartbeat") == "OK\n"
     assert f"127.0.0.1:{bookies.port + 2}" in asked(bookies.web_port, "/api/v1/bookie/list_bookies?type=rw")

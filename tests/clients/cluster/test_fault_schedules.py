@@ -118,7 +118,7 @@ def test_messages_of_one_producer_out_of_order_are_noticed(
         assert any("out of order" in line for line in faults_of("r", acknowledged, swapped, SENT))
 
 
-def test_what_was_never_sent_is_noticed() -> None:
+def test_a_message_that_was_never_sent_is_noticed() -> None:
     assert faults_of("r", [], [message_of(b"p:40")], SENT) == ["r: 1 never sent: p:40"]
 
 

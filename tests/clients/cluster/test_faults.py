@@ -73,7 +73,7 @@ def asleep(_: FaultCluster, member: Member) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("away", [parted_from_zookeeper, asleep])
-def test_of_two_brokers_that_believe_they_own_a_topic_one_gets_adds_acknowledged(
+def test_one_of_two_brokers_that_believe_they_own_a_topic_gets_adds_acknowledged(
     cluster: FaultCluster, away: Callable[[FaultCluster, Member], AbstractContextManager[None]]
 ) -> None:
     topic = f"persistent://public/default/owned-twice-{uuid.uuid4().hex[:12]}"

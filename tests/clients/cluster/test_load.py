@@ -89,7 +89,7 @@ def test_bundles_are_split_and_moved_under_a_client_that_publishes(brokers: list
         client.close()
 
 
-def test_what_brokers_do_is_reported_and_one_is_the_leader(brokers: list[BrokerProcess], topic: str) -> None:
+def test_the_load_of_brokers_is_reported_and_one_is_the_leader(brokers: list[BrokerProcess], topic: str) -> None:
     found: list[str] = []
 
     def is_known() -> bool:

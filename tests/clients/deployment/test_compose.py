@@ -47,7 +47,7 @@ def test_every_health_check_of_the_file_says_healthy(cluster: ComposeCluster) ->
     assert checked == [name for name in cluster.services if name != "metadata"]
 
 
-def test_what_is_published_through_the_proxy_is_received_through_it(client: pulsar.Client, topic: str) -> None:
+def test_messages_published_through_the_proxy_are_received_through_it(client: pulsar.Client, topic: str) -> None:
     for partition in range(6):
         consumer = client.subscribe(f"{topic}-{partition}", "s")
         publish(client, f"{topic}-{partition}", 10)

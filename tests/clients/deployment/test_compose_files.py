@@ -50,7 +50,7 @@ def test_the_image_serves_for_a_user_without_rights() -> None:
     assert yaml.safe_load(dockerfile()[-1].arguments) == ["standalone", "--from-env"]
 
 
-def test_what_is_copied_is_all_that_a_server_needs(tmp_path: Path) -> None:
+def test_the_files_copied_into_the_image_are_all_that_a_server_needs(tmp_path: Path) -> None:
     """A standalone from the tree of the image's last stage, with its entry point and environment."""
     image = tmp_path / "image"
     built = [["wire", "wire"]]  # from the first stage, where it was copied from here

@@ -189,7 +189,7 @@ def test_every_setting_that_the_chart_gives_is_one_that_servers_know(tools: Tool
                 assert container["args"] == [name, "--from-env"]
 
 
-def test_what_the_operator_sets_wins_over_what_the_chart_sets(tools: Tools) -> None:
+def test_settings_of_the_operator_win_over_those_of_the_chart(tools: Tools) -> None:
     (values,) = [each for each in VALUES.values() if "proxy.enabled=false" in each]
     (container,) = objects(tools.rendered(values))["StatefulSet", "broker"]["spec"]["template"]["spec"]["containers"]
     given = {entry["name"]: entry.get("value") for entry in container["env"]}

@@ -66,7 +66,7 @@ def test_a_terminated_topic_takes_nothing_more_and_gives_what_it_has(client: pul
 
 
 @pytest.mark.parametrize("kind", list(ConsumerType.__members__.values()))
-def test_whoever_is_there_gets_what_is_published_to_a_non_persistent_topic(
+def test_a_consumer_gets_non_persistent_messages_published_while_it_is_there(
     client: pulsar.Client, topic: str, kind: ConsumerType
 ) -> None:
     topic = f"non-{topic}"

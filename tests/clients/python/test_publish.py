@@ -18,7 +18,7 @@ pytestmark = pytest.mark.clients
 
 @pytest.mark.parametrize("batching", [False, True])
 @pytest.mark.parametrize("kind", [ConsumerType.Exclusive, ConsumerType.Failover, ConsumerType.Shared, ConsumerType.KeyShared])
-def test_what_is_published_is_received_once_and_in_order(
+def test_published_messages_are_received_once_and_in_order(
     client: pulsar.Client, topic: str, batching: bool, kind: ConsumerType
 ) -> None:
     consumer = client.subscribe(topic, "s", consumer_type=kind)

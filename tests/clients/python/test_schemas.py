@@ -101,7 +101,7 @@ def test_messages_of_protobuf_are_read_with_their_schema_and_others_are_refused(
     consumer.close()
 
 
-def test_who_brings_no_schema_is_refused_where_the_namespace_says_so(client: pulsar.Client, server: Ready) -> None:
+def test_a_producer_without_a_schema_is_refused_where_the_namespace_enforces_one(client: pulsar.Client, server: Ready) -> None:
     namespace = f"public/enforced-{uuid.uuid4().hex[:12]}"
     ask(server, f"namespaces/{namespace}", {}, "PUT")
     ask(server, f"namespaces/{namespace}/schemaValidationEnforced", True, "POST")

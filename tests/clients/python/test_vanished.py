@@ -33,7 +33,7 @@ def impatient_server(tmp_path: Path) -> Iterator[ServerProcess]:
         assert process.stop() == 0, process.log.read_text()
 
 
-def test_what_a_stopped_client_holds_is_for_the_next_one_and_what_a_living_one_holds_is_not(
+def test_names_held_by_a_stopped_client_go_to_the_next_and_those_of_a_living_one_do_not(
     impatient_server: ServerProcess, topic: str
 ) -> None:
     assert impatient_server.ready is not None

@@ -102,7 +102,7 @@ def test_without_transactions_the_same_is_called_tasks(operated: Ready, client: 
     assert json.loads(out.splitlines()[-1])["tasks"] == 5
 
 
-def test_what_stock_boards_ask_for_of_consumers_and_transactions_is_there(operated: Ready, client: pulsar.Client) -> None:
+def test_the_consumer_and_transaction_metrics_of_stock_boards_are_there(operated: Ready, client: pulsar.Client) -> None:
     consumer = client.subscribe(TOPIC, "s")
     publish(client, f"{TOPIC}-in4", 1)  # a coordinator is loaded for the first who asks for it
     code, _, err = perf(operated, "transaction", "--topics-c", f"{TOPIC}-in4", "--topics-p", f"{TOPIC}-out4", "-ntxn", "1")

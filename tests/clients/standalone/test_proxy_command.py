@@ -30,7 +30,7 @@ def sets(*settings: str) -> list[str]:
         (["metadataStoreUrl=zk:nobody:x"], "is not a ZooKeeper server"),
     ],
 )
-def test_what_it_needs_is_said_in_one_line(settings: list[str], says: str) -> None:
+def test_a_missing_or_wrong_proxy_setting_is_named_without_a_traceback(settings: list[str], says: str) -> None:
     done = subprocess.run([PULSAR, "proxy", *sets(*settings)], capture_output=True, text=True, check=False, timeout=60)
     assert done.returncode == 1
     assert says in done.stderr

@@ -157,7 +157,7 @@ def test_bytes_go_to_the_broker_that_was_named_and_back_as_they_are() -> None:
     run(scenario)
 
 
-def test_what_a_client_sends_behind_its_connect_is_forwarded_too() -> None:
+def test_commands_sent_right_behind_connect_are_forwarded_too() -> None:
     async def broker(peer: Peer) -> None:
         await peer.take()
         assert (await peer.take()).producer.topic == "t"

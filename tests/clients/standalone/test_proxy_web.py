@@ -177,7 +177,9 @@ def test_an_answer_that_breaks_off_in_the_middle_is_not_made_whole() -> None:
         ("/metrics", b"", {}, 200, b"pulsar_proxy_known_brokers 0"),
     ],
 )
-def test_what_is_not_forwarded_says_why(path: str, body: bytes, settings: dict[str, Any], status: int, says: bytes) -> None:
+def test_a_request_that_is_not_forwarded_is_answered_by_the_proxy_itself(
+    path: str, body: bytes, settings: dict[str, Any], status: int, says: bytes
+) -> None:
     async def scenario() -> None:
         got, text, _ = await ask(Known(), "PUT", path, body, **settings)
         assert got == status

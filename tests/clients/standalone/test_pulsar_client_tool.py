@@ -26,7 +26,7 @@ def tool(server: Ready, *words: str) -> list[str]:
     return ran.stdout.splitlines()
 
 
-def test_what_it_produces_another_client_receives(server: Ready, client: pulsar.Client, topic: str) -> None:
+def test_another_client_receives_the_messages_that_the_tool_produces(server: Ready, client: pulsar.Client, topic: str) -> None:
     consumer = client.subscribe(topic, "theirs")
     words = ["-m", "hello,world", "-k", "key", "-p", "a=b", "-n", "2"]
     assert tool(server, "produce", topic, *words) == ["4 messages successfully produced"]
@@ -36,7 +36,9 @@ def test_what_it_produces_another_client_receives(server: Ready, client: pulsar.
     consumer.close()
 
 
-def test_it_consumes_batches_of_another_client_and_acknowledges_them(server: Ready, client: pulsar.Client, topic: str) -> None:
+def test_the_tool_consumes_batches_of_another_client_and_reads_them_again(
+    server: Ready, client: pulsar.Client, topic: str
+) -> None:
     producer = client.create_producer(topic, batching_enabled=True, compression_type=pulsar.CompressionType.LZ4)
     for index in range(10):
         producer.send_async(f"message {index}".encode(), lambda result, _: None, properties={"n": str(index)})
@@ -51,7 +53,7 @@ def test_it_consumes_batches_of_another_client_and_acknowledges_them(server: Rea
     assert [each["payload"] for each in again] == ["message 0", "message 1"]
 
 
-def test_it_consumes_from_a_time_up_to_another(server: Ready, client: pulsar.Client, topic: str) -> None:
+def test_the_tool_consumes_from_one_time_up_to_another(server: Ready, client: pulsar.Client, topic: str) -> None:
     client.subscribe(topic, "keeps").close()
     producer = client.create_producer(topic)
     for index in range(6):
@@ -85,7 +87,7 @@ def perf(server: Ready, *words: str) -> dict[str, float]:
 
 
 @pytest.mark.parametrize("batching", [(), ("-db",)])
-def test_what_is_measured_is_stored_and_read_again(
+def test_messages_of_the_perf_tool_are_stored_and_read_again(
     server: Ready, client: pulsar.Client, topic: str, batching: tuple[str, ...]
 ) -> None:
     assert perf(server, "produce", topic, "-m", "3000", "-r", "0", "-s", "50", *batching)["messages"] == 3000
@@ -132,7 +134,7 @@ RECORD = {
 
 
 @pytest.mark.parametrize("kind", ["avro", "json"])
-def test_what_is_produced_with_a_schema_is_read_with_it(server: Ready, client: pulsar.Client, topic: str, kind: str) -> None:
+def test_messages_produced_with_a_schema_are_read_with_it(server: Ready, client: pulsar.Client, topic: str, kind: str) -> None:
     class Order(pulsar.schema.Record):  # type: ignore[misc]
         id = pulsar.schema.Long()
         note = pulsar.schema.String()
@@ -182,7 +184,7 @@ def test_a_pattern_takes_all_topics_that_fit(server: Ready, topic: str) -> None:
     assert {(each["topic"], each["payload"]) for each in shown(server, *words)} == {(f"{topic}-a", "a"), (f"{topic}-b", "b")}
 
 
-def test_of_several_addresses_one_that_answers_is_enough(server: Ready, topic: str) -> None:
+def test_one_answering_address_of_several_is_enough(server: Ready, topic: str) -> None:
     host = server.broker_url.partition("://")[2]
     command = [
         str(ROOT / "bin" / "pulsar-client"),

@@ -131,7 +131,7 @@ def test_messages_go_over_tls_for_whoever_is_known(site: Site, kind: str) -> Non
     ],
     ids=["no token", "forged", "alg none", "another audience", "expired"],
 )
-def test_whoever_is_not_known_is_not_let_in(site: Site, given: str) -> None:
+def test_an_unauthenticated_client_is_refused(site: Site, given: str) -> None:
     """This client takes the refusal of its CONNECT for a lost connection, and tries again until its own time is up."""
     before = site.log.count("not authenticated")
     with closing(site.client(pulsar.AuthenticationToken(given), seconds=2)) as client, pytest.raises(NOT_LET_IN):
@@ -141,7 +141,7 @@ def test_whoever_is_not_known_is_not_let_in(site: Site, given: str) -> None:
         site.get("/admin/v2/tenants", given)
 
 
-def test_whoever_may_not_is_told_with_the_clients_own_error(site: Site) -> None:
+def test_an_unauthorized_role_gets_the_authorization_error_of_the_client(site: Site) -> None:
     with closing(site.client(pulsar.AuthenticationToken(ours("mallory")))) as client:
         with pytest.raises(pulsar.AuthorizationError):
             client.create_producer(TOPIC)

@@ -143,7 +143,7 @@ def test_a_property_that_is_no_number_is_an_error_of_this_topic_only() -> None:
     run(scenario())
 
 
-def test_of_a_last_entry_that_is_lost_the_one_before_counts() -> None:
+def test_the_index_continues_from_the_entry_before_lost_last_entries() -> None:
     async def scenario() -> None:
         w = world(INDEX, auto_skip_non_recoverable_data=True)
         await append(await w.open(), 1, 1, 1)

@@ -43,7 +43,7 @@ def gathered() -> tuple[Recorder, GatheredAppends]:
     return recorder, GatheredAppends(cast(ManagedLedger, recorder))
 
 
-def test_what_comes_in_one_round_is_one_run_in_the_order_of_asking() -> None:
+def test_appends_of_one_loop_round_form_one_run_in_order() -> None:
     async def scenario() -> None:
         ledger, appends = gathered()
         promises = [appends.append(each) for each in (b"one", b"two", b"three")]

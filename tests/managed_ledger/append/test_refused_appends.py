@@ -61,7 +61,7 @@ def test_appends_that_ledger_after_ledger_does_not_take_are_refused_and_the_next
     run(scenario())
 
 
-def test_what_the_failed_ledger_has_stored_is_answered_so_and_the_rest_refused() -> None:
+def test_entries_that_the_failed_ledger_has_stored_are_confirmed_and_the_rest_refused() -> None:
     async def scenario() -> None:
         world = World()
         ledger = await opened(world)
@@ -96,7 +96,7 @@ def test_a_ledger_of_which_cannot_be_known_what_it_stored_fails_the_managed_ledg
     run(scenario())
 
 
-def test_whoever_is_told_is_told_before_the_first_append_fails() -> None:
+def test_the_refusal_listener_is_called_before_the_first_append_fails() -> None:
     async def scenario() -> None:
         world = World()
         ledger = await world.open()

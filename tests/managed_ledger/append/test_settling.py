@@ -94,7 +94,7 @@ def test_a_ledger_that_lost_what_it_had_confirmed_is_told_with_both_ends() -> No
         settle(7, 5, [], 2)
 
 
-def test_when_a_ledger_begins_those_before_it_that_are_consumed_go() -> None:
+def test_a_new_ledger_trims_the_consumed_ledgers_before_it() -> None:
     async def scenario() -> None:
         world = World(trimming())
         ledger = await world.open()

@@ -127,7 +127,7 @@ def test_a_gap_ends_a_joined_run() -> None:
     assert log.get(1, 2, 10, MANY, 0.0) is None
 
 
-def test_what_nobody_asks_for_goes_when_its_time_is_over_and_what_is_asked_for_stays() -> None:
+def test_unused_entries_are_evicted_when_their_time_is_over_and_used_ones_stay_longer() -> None:
     cache, log = cached()
     log.insert(sealed(0, 1), 0.0)
     log.insert(sealed(5, 1), 0.0)
@@ -140,7 +140,7 @@ def test_what_nobody_asks_for_goes_when_its_time_is_over_and_what_is_asked_for_s
     assert cache.next_eviction_at() is None
 
 
-def test_at_the_bound_the_oldest_goes_whatever_managed_ledger_it_is_of() -> None:
+def test_a_full_cache_evicts_its_oldest_entries_across_managed_ledgers() -> None:
     cache, log = cached()
     other = CachedLog(cache)
     log.insert(sealed(0, 1, 4000), 0.0)
@@ -169,7 +169,7 @@ def test_a_run_larger_than_the_cache_is_not_kept() -> None:
     assert cache.size_bytes == 0
 
 
-def test_what_all_have_read_goes_and_what_one_has_still_to_read_stays() -> None:
+def test_entries_that_all_readers_have_read_are_removed_and_later_ones_stay() -> None:
     cache, log = cached()
     for entry in range(0, 10, 2):
         log.insert(sealed(entry, 2), 0.0)
@@ -257,7 +257,7 @@ def test_a_cache_that_is_exactly_full_lets_nothing_go() -> None:
     assert (cache.size_bytes, cache.evictions) == (2 * size, 0)
 
 
-def test_as_many_readers_as_the_bound_allows_are_known_by_where_they_go_on(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_reading_places_of_the_latest_readers_up_to_the_bound_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(places, "PLACES_MAX", 3)
     found = ReadingPlaces()
     for number in range(4):

@@ -55,7 +55,7 @@ async def through(ledger: StoredManagedLedger, pause_s: float, entries_max: int 
         await asyncio.sleep(pause_s)
 
 
-def test_who_reads_on_waits_for_the_disk_at_the_beginning_and_never_again() -> None:
+def test_a_sequential_reader_waits_for_the_disk_only_at_the_beginning_and_the_end() -> None:
     async def scenario() -> None:
         _, ledger = await filled(200)
         found, waited = await through(ledger, 2 * STEP_S)
@@ -65,7 +65,7 @@ def test_who_reads_on_waits_for_the_disk_at_the_beginning_and_never_again() -> N
     run(scenario())
 
 
-def test_for_who_is_slow_nothing_is_fetched_before_it_is_asked_for() -> None:
+def test_nothing_is_fetched_ahead_for_a_slow_reader() -> None:
     async def scenario() -> None:
         world, ledger = await filled(60)
         found, _ = await through(ledger, 0.4)
@@ -105,7 +105,7 @@ def test_any_number_of_readers_has_no_more_than_its_share_of_the_cache() -> None
     run(scenario())
 
 
-def test_what_is_on_its_way_is_bounded_and_the_others_wait_in_line() -> None:
+def test_the_bytes_of_reads_in_flight_are_bounded_and_further_reads_wait() -> None:
     async def scenario() -> None:
         _, ledger = await filled(50)
         gate = ledger.reads._in_flight

@@ -274,7 +274,7 @@ def test_mark_delete_leaves_a_ledger_that_is_trimmed_for_the_place_before_the_ne
     assert cursor.mark_delete == Position(2, -1)
 
 
-def test_what_a_segment_from_disk_says_of_a_ledger_that_is_gone_is_forgotten() -> None:
+def test_acknowledgements_loaded_for_a_ledger_that_is_gone_are_forgotten() -> None:
     ledgers = LedgerSequence()
     ledgers.add_closed(1, 10, 10, 1)
     ledgers.add_closed(3, 10, 10, 1)

@@ -11,7 +11,7 @@ from ..ledger_world import World, run, small
 from .cursor_steps import cursor_ledgers, with_cursor
 
 
-def test_what_was_answered_survives_a_crash_whatever_the_rate_and_waiters_share_writes() -> None:
+def test_answered_acknowledgements_survive_a_crash_at_a_low_rate_limit_and_share_writes() -> None:
     async def scenario() -> None:
         world = World(small(managed_ledger_default_mark_delete_rate_limit=0.001), step_s=0.001)
         _, cursor, positions = await with_cursor(world, 30)
@@ -29,7 +29,7 @@ def test_what_was_answered_survives_a_crash_whatever_the_rate_and_waiters_share_
     run(scenario())
 
 
-def test_what_cannot_be_stored_is_not_answered_as_if_it_were() -> None:
+def test_an_acknowledgement_that_cannot_be_stored_is_answered_with_an_error() -> None:
     async def scenario() -> None:
         nothing_in_nodes = {"managed_ledger_max_unacked_ranges_to_persist_in_metadata_store": 0}
         world = World(small(managed_ledger_default_mark_delete_rate_limit=0.001, **nothing_in_nodes))

@@ -22,7 +22,7 @@ STEPS = st.lists(
 
 
 @given(STEPS)
-def test_it_is_the_least_mark_of_all_cursors(steps: list[tuple[str, int, int]]) -> None:
+def test_the_slowest_mark_is_the_least_of_all_cursors(steps: list[tuple[str, int, int]]) -> None:
     cursors: dict[str, Cursor] = {}
     slowest = SlowestCursor(cursors)
     for what, number, place in steps:

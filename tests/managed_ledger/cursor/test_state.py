@@ -40,7 +40,7 @@ def test_ten_thousand_ranges_and_one_are_all_stored() -> None:
     encoded(holes)
 
 
-def test_what_does_not_fit_an_entry_is_said_and_the_farthest_goes() -> None:
+def test_holes_that_do_not_fit_an_entry_are_counted_and_the_farthest_dropped() -> None:
     holes = {ledger_id: BitMap(range(0, 4_000_000, 3)) for ledger_id in range(1, 12)}
     value, dropped = encode_position(CursorState(Position(1, -1), holes), as_long_array=True)
     assert len(value) < 5 << 20
@@ -59,7 +59,7 @@ def test_a_range_over_the_end_of_a_ledger_counts_in_its_last_one() -> None:
 
 
 @pytest.mark.parametrize("value", [b"\x08", b"\xff\xff", b"", b"\x47\x78\x00\x00\x00\xff"])
-def test_what_cannot_be_read_is_an_error_that_names_the_cursor(value: bytes) -> None:
+def test_an_unreadable_cursor_state_is_an_error_that_names_the_cursor(value: bytes) -> None:
     with pytest.raises(ManagedLedgerError, match="the-cursor"):
         decode_position("the-cursor", value)
     with pytest.raises(ManagedLedgerError, match="the-cursor"):

@@ -85,7 +85,9 @@ def test_every_entry_has_an_index(made: tuple[LedgerSequence, list[Position]]) -
 
 
 @given(sequences(), st.lists(POSITION, max_size=3))
-def test_what_is_trimmed_is_a_consumed_prefix(made: tuple[LedgerSequence, list[Position]], marks: list[Position]) -> None:
+def test_the_trimmable_ledgers_are_a_consumed_prefix(
+    made: tuple[LedgerSequence, list[Position]], marks: list[Position]
+) -> None:
     sequence, entries = made
     gone = trimmable(sequence, marks, Retention(), 1000)
     spans = list(sequence)
@@ -134,7 +136,7 @@ def test_settings_that_cannot_be_are_refused() -> None:
         ManagedLedgerSettings(managed_ledger_default_mark_delete_rate_limit=0)
 
 
-def test_when_all_ledgers_are_trimmed_the_first_position_is_the_one_after_the_last_entry() -> None:
+def test_the_first_position_follows_the_last_entry_when_all_ledgers_are_trimmed() -> None:
     sequence = LedgerSequence()
     sequence.add_closed(1, 3, 300, 1)
     sequence.add_closed(2, 5, 500, 1)

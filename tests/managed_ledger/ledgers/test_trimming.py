@@ -18,7 +18,7 @@ bounds = st.sampled_from([-1, 0, 1, 20, 60])
 
 
 @given(ledgers, marks, bounds, bounds, st.booleans())
-def test_what_is_trimmed_is_what_apache_trims_and_never_more_than_the_consumed_prefix(
+def test_the_trimmed_ledgers_are_those_of_apache_and_only_a_consumed_prefix(
     sizes: list[tuple[int, int, int]], places: list[tuple[int, int]], age: int, size: int, is_open: bool
 ) -> None:
     """The twin is ManagedLedgerImpl.internalTrimLedgers: ledger by ledger, the total without those that go already."""
@@ -122,7 +122,7 @@ def test_a_crash_at_any_moment_of_trimming_leaves_no_orphan_and_no_hole() -> Non
         run(scenario(crash_ms))
 
 
-def test_what_is_known_to_be_lost_in_a_ledger_is_forgotten_when_it_is_trimmed() -> None:
+def test_trimming_a_ledger_forgets_its_lost_entries() -> None:
     async def scenario() -> None:
         world = World(trimming(auto_skip_non_recoverable_data=True))
         ledger = await world.open()

@@ -40,7 +40,7 @@ def test_a_ledger_is_opened_once_for_all_who_read_it() -> None:
     run(scenario())
 
 
-def test_at_the_bound_the_ledger_that_nobody_asked_for_the_longest_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_least_recently_used_ledger_handle_is_released_at_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(handles, "HANDLES_MAX", 2)
 
     async def scenario() -> None:
@@ -55,7 +55,7 @@ def test_at_the_bound_the_ledger_that_nobody_asked_for_the_longest_is_let_go(mon
     run(scenario())
 
 
-def test_what_was_taken_to_be_ended_is_not_given_to_anybody_any_more() -> None:
+def test_handles_that_were_taken_are_not_given_out_again() -> None:
     async def scenario() -> None:
         store = store_of(1)
         found = LedgerHandles(store, lambda _: None)

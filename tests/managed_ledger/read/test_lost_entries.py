@@ -79,7 +79,7 @@ def test_without_the_setting_nothing_is_skipped() -> None:
     run(scenario())
 
 
-def test_what_only_cannot_be_read_now_is_not_skipped() -> None:
+def test_an_entry_that_is_only_unreadable_for_now_is_not_skipped() -> None:
     async def scenario() -> None:
         world, ledger = await damaged(True, set())
         world.shared.ledgers[2].is_away = True

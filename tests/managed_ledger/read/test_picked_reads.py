@@ -79,7 +79,9 @@ def test_groups_have_all_that_is_wanted_and_no_gap_that_is_too_large(wanted: set
 @given(
     st.sets(st.integers(0, 399), min_size=1, max_size=60), st.booleans(), st.booleans(), st.sampled_from([0, 700, GAP_BYTES])
 )
-def test_what_is_wanted_comes_and_nothing_else(wanted: set[int], in_memory: bool, is_slow: bool, gap_bytes: int) -> None:
+def test_a_pick_returns_the_wanted_entries_and_nothing_else(
+    wanted: set[int], in_memory: bool, is_slow: bool, gap_bytes: int
+) -> None:
     async def scenario() -> None:
         world, ledger = await opened(400, in_memory=in_memory)
         world.shared.step_s = 0.001 if is_slow else 0.0
@@ -90,7 +92,7 @@ def test_what_is_wanted_comes_and_nothing_else(wanted: set[int], in_memory: bool
         run(scenario())
 
 
-def test_what_lies_close_together_is_one_read_and_what_is_in_memory_none() -> None:
+def test_picks_close_together_take_one_read_and_cached_picks_none() -> None:
     async def scenario() -> None:
         world, ledger = await opened(400)
         before = world.shared.reads
@@ -150,7 +152,7 @@ def test_reads_of_one_pick_are_under_way_at_once_but_only_so_many() -> None:
     st.booleans(),
     st.sampled_from([0, GAP_BYTES]),
 )
-def test_what_is_lost_is_skipped_or_ends_the_run_before_it_and_nobody_else_suffers(
+def test_a_lost_pick_is_skipped_or_ends_the_run_and_other_entries_do_not_suffer(
     wanted: set[int], lost: set[int], skips: bool, gap_bytes: int
 ) -> None:
     """Lost entries that the caller does not pick change nothing."""
@@ -216,7 +218,7 @@ def test_large_entries_among_small_ones_do_not_all_come_at_once(gap_bytes: int) 
         run(scenario())
 
 
-def test_of_a_ledger_that_is_trimmed_nothing_comes() -> None:
+def test_picks_of_a_trimmed_ledger_are_gone() -> None:
     async def scenario() -> None:
         _, ledger = await opened(10)
         assert await ledger.pick([(77, BitMap([1]))], MANY) == Picked([], [(77, BitMap([1]))])
@@ -275,7 +277,7 @@ def test_picks_of_many_ledgers_come_in_order_up_to_the_first_that_cannot_be_read
         run(scenario())
 
 
-def test_what_lies_alone_in_many_ledgers_is_asked_for_in_one_go() -> None:
+def test_lone_picks_in_many_ledgers_take_one_request() -> None:
     async def scenario() -> None:
         world = World(small(managed_ledger_max_entries_per_ledger=LEDGER_ENTRIES))
         await append_each(await world.open(), 200)

@@ -13,7 +13,7 @@ from ..fake_ledgers import payloads
 from ..ledger_world import MANY, World, append, append_each, numbers, read_all, run, small
 
 
-def test_what_is_appended_is_read_in_order_over_many_ledgers() -> None:
+def test_appended_entries_are_read_in_order_over_many_ledgers() -> None:
     async def scenario() -> None:
         world = World()
         ledger = await world.open()
@@ -101,7 +101,7 @@ def test_catching_up_reads_the_ledger_once_per_megabyte() -> None:
     run(scenario())
 
 
-def test_what_a_catch_up_read_ahead_does_not_stay_in_memory() -> None:
+def test_entries_read_ahead_by_a_catch_up_do_not_stay_in_memory() -> None:
     async def scenario() -> None:
         world = World(small(managed_ledger_max_entries_per_ledger=1000))
         await append_each(await world.open(), 300)
@@ -129,7 +129,7 @@ def test_a_cursor_at_the_end_reads_only_what_comes() -> None:
     run(scenario())
 
 
-def test_what_one_reader_has_still_to_read_stays_cached_while_another_is_ahead() -> None:
+def test_entries_that_one_reader_has_still_to_read_stay_cached_while_another_is_ahead() -> None:
     async def scenario() -> None:
         world = World(small(managed_ledger_max_entries_per_ledger=1000))
         ledger = await world.open()
@@ -146,7 +146,7 @@ def test_what_one_reader_has_still_to_read_stays_cached_while_another_is_ahead()
     run(scenario())
 
 
-def test_what_is_cached_is_read_at_once_and_nothing_else_is() -> None:
+def test_cached_entries_are_read_at_once_and_no_others() -> None:
     async def scenario() -> None:
         world = World()
         ledger = await world.open()

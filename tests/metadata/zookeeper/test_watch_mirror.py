@@ -45,7 +45,7 @@ def test_a_walk_tells_what_differs_from_what_was_known() -> None:
     assert len(mirror) == 0
 
 
-def test_what_a_read_found_is_told_when_it_goes_also_if_the_first_walk_never_came_to_it() -> None:
+def test_changes_to_nodes_that_a_read_found_are_told_though_the_first_walk_missed_them() -> None:
     mirror = Mirror()
     mirror.begin_walk("/w", NOTHING_IS_NEWS)  # and the connection breaks
     mirror.seen("/w/goes/deep")

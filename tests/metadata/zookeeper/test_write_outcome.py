@@ -30,5 +30,7 @@ def stat(version: int = 0, created: int = 1, modified: int = 1, owner: int = 0) 
         (Delete("/a", 3), Found(b"", stat(0)), Outcome.UNKNOWN),
     ],
 )
-def test_what_is_there_tells_what_became_of_a_write(operation: Put | Delete, found: Found | None, outcome: Outcome) -> None:
+def test_the_node_that_is_found_decides_the_outcome_of_a_write(
+    operation: Put | Delete, found: Found | None, outcome: Outcome
+) -> None:
     assert settle([operation], {operation.path: found}, session_id=7).outcome is outcome

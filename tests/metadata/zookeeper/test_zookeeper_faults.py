@@ -111,7 +111,7 @@ async def behind_proxy(server: ZooKeeperProcess, name: str) -> AsyncIterator[tup
             await close_opened()
 
 
-def test_what_was_missed_during_a_cut_is_told_after_it(zookeeper: ZooKeeperProcess) -> None:
+def test_changes_missed_during_a_cut_are_told_after_it(zookeeper: ZooKeeperProcess) -> None:
     async def scenario() -> None:
         async with behind_proxy(zookeeper, "cut") as (store, steady, proxy):
             await store.put("/w/stays", b"1")
@@ -224,7 +224,7 @@ def test_a_lock_passes_on_when_its_session_ends_and_a_second_owner_is_refused(op
     run(scenario())
 
 
-def test_what_zookeeper_would_refuse_by_hanging_up_is_refused_with_a_reason(open_zookeeper: OpenZooKeeper) -> None:
+def test_writes_that_zookeeper_would_refuse_by_hanging_up_are_refused_with_a_reason(open_zookeeper: OpenZooKeeper) -> None:
     async def scenario() -> None:
         store = await open_zookeeper()
         await store.put("/big", b"x" * (COMMIT_BYTES_MAX - 1000))

@@ -234,7 +234,7 @@ class Claims(Schedule):
 
 
 @pytest.mark.parametrize("scenario", [Appends, Caches, LateWatchers, Claims])
-def test_it_holds_whatever_the_connections_do(scenario: type[Schedule]) -> None:
+def test_each_scenario_holds_under_connection_faults(scenario: type[Schedule]) -> None:
     for seed in SEEDS:
         try:
             simulate(seed, scenario)

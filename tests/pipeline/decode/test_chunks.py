@@ -128,7 +128,7 @@ def test_chunks_that_come_between_others_and_again_are_their_messages_once(
     assert values(read(topic, [min(each, len(topic)) for each in cuts], of_blocks)) == expected
 
 
-def test_what_is_known_of_the_message_is_what_its_last_chunk_says() -> None:
+def test_the_columns_of_a_chunked_message_come_from_its_last_chunk() -> None:
     parts = in_chunks("p-1", LONG, 3, partition_key="k")
     topic = [with_index(each, 40 + at) for at, each in enumerate(parts)]
     [found] = whole_messages([rows(topic, 0, 3)], lambda place: iter(()), True)

@@ -28,7 +28,7 @@ def test_a_column_that_is_not_ours_is_refused(name: str, type_: DataType, reason
         frame_of(StructType().add("topic", StringType()).add(name, type_), None)
 
 
-def test_what_is_never_null_may_be_said_to_be_null_and_is_not_copied() -> None:
+def test_a_never_null_column_is_declared_nullable_without_a_copy() -> None:
     frame = frame_of(StructType().add("message_id", _PLACE), None)
     batch = pyarrow.RecordBatch.from_arrays([pyarrow.array([(7, 1, -1), (7, 2, 0)], MESSAGE_ID)], names=["message_id"])
     found = as_frame(batch, frame)

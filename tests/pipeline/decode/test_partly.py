@@ -38,7 +38,7 @@ def in_full(parts: Parts, places: list[Place]) -> dict[Place, int]:
 
 
 @given(_PAGES)
-def test_what_is_left_of_each_batch_is_what_was_told_last(pages: list[dict[Place, list[int]]]) -> None:
+def test_the_last_page_decides_which_messages_of_a_batch_are_left(pages: list[dict[Place, list[int]]]) -> None:
     found = told(pages)
     assert in_full(found, _EVERY) == twin(pages)
     assert len(found) == len(twin(pages))

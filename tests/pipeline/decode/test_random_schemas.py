@@ -94,12 +94,12 @@ FOUND = {
 
 @pytest.mark.parametrize("syntax", ["proto2", "proto3"])
 @pytest.mark.parametrize("found", FOUND)
-def test_what_such_messages_had_been_read_as_differently_is_read_alike(syntax: str, found: str) -> None:
+def test_messages_that_were_once_read_differently_are_read_alike(syntax: str, found: str) -> None:
     file = definition(syntax)
     assert list(compared(file, class_of(file), [bytes.fromhex(FOUND[found])])) == []
 
 
-def test_of_many_messages_alike_one_that_is_not_is_read_as_by_itself() -> None:
+def test_a_message_of_another_shape_among_many_alike_is_read_as_if_alone() -> None:
     """Messages of one shape are decoded together."""
     file = definition("proto3")
     texts = [bytes.fromhex("280132020801") for _ in range(100)] + [bytes.fromhex(each) for each in FOUND.values()]
@@ -156,7 +156,7 @@ TEXTS = {
 
 @pytest.mark.parametrize("kind", [PLAIN, WITH_MORE], ids=["plain", "with more"])
 @pytest.mark.parametrize("text", TEXTS)
-def test_what_such_texts_had_been_read_as_differently_is_read_alike(kind: dict[str, Any], text: str) -> None:
+def test_json_texts_that_were_once_read_differently_are_read_alike(kind: dict[str, Any], text: str) -> None:
     assert list(random_json.compared(kind, [TEXTS[text]])) == []
 
 

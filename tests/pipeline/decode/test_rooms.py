@@ -23,7 +23,7 @@ def test_a_room_is_used_again_when_it_is_free() -> None:
     assert place(rooms.of(MB)) == was
 
 
-def test_whatever_holds_a_part_of_it_keeps_it() -> None:
+def test_a_room_is_not_reused_while_an_array_holds_a_part_of_it() -> None:
     rooms = Rooms(2)
     held = [rooms.of(MB)[10:20], rooms.of(MB).view(numpy.int64).reshape(2, -1)]
     column = pyarrow.Array.from_buffers(pyarrow.uint8(), 3, [None, pyarrow.py_buffer(rooms.of(MB))])

@@ -66,7 +66,7 @@ def test_json_is_read_as_it_was_written(people: list[dict[str, Any]], indent: in
 
 
 @pytest.mark.parametrize("damage", [b"", b"5", b"[]", b'{"age": "old"}', b'{"age": 1', b'{"age": 1} {"age": 2}', b"\xff"])
-def test_what_is_no_such_json_is_told_of_it_alone(damage: bytes) -> None:
+def test_json_that_does_not_match_the_schema_breaks_its_own_row_alone(damage: bytes) -> None:
     sound = b'{"age": 7}'
     found, broken = typed(JSON, [sound, damage, sound, sound])
     assert broken == [False, True, False, False]

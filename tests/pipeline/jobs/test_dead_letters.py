@@ -185,7 +185,7 @@ def test_letters_before_those_that_another_choice_sent_are_no_repeats(standalone
         assert messages(standalone, to)[-1]["value"] == value
 
 
-def test_what_a_redrive_would_pass_over_is_refused(standalone: Ready, topic: str) -> None:
+def test_arguments_that_a_redrive_cannot_honour_are_refused(standalone: Ready, topic: str) -> None:
     letters = made(standalone, f"{topic}-work-DLQ")
     for words, said in (
         (["--option", "startingOffsets=latest"], "option startingOffsets: "),

@@ -106,8 +106,8 @@ def test_a_topic_that_comes_later_and_has_the_pattern_is_landed_with_the_others(
         assert (code, json.loads(out or "{}").get("messages")) == (0, 5 + number), complaint
 
 
-def test_of_two_runs_at_the_same_time_one_lands_a_batch(spark: SparkProcess, tmp_path: Path) -> None:
-    """Both write all of it beside the data, and neither into what the other one writes."""
+def test_one_of_two_concurrent_runs_lands_a_batch(spark: SparkProcess, tmp_path: Path) -> None:
+    """Both runs write the whole batch beside the data, and neither into the files of the other."""
     assert spark.run(f"{JOBS}:land_twice", to=str(tmp_path / "landed")) == [3, 3]
     with pytest.raises(JobFailed, match="batch 0 was landed by another run at the same time"):
         spark.run(f"{JOBS}:land_twice", to=str(tmp_path / "failed"), fails=True)

@@ -19,7 +19,7 @@ def fewest(ranks: tuple[int, ...]) -> int:
 
 
 @given(st.integers(0, 8).flatmap(lambda count: st.permutations(range(count))))
-def test_it_is_the_fewest_and_without_them_the_others_are_in_order(ranks: list[int]) -> None:
+def test_the_moved_ranks_are_the_fewest_that_leave_the_others_in_order(ranks: list[int]) -> None:
     found = moved(numpy.array(ranks, numpy.int64))
     stay = [rank for rank, is_moved in zip(ranks, found, strict=True) if not is_moved]
     assert stay == sorted(stay)

@@ -142,7 +142,7 @@ def test_schemas_are_those_of_the_messages(standalone: Ready, topic: str) -> Non
         client.close()
 
 
-def test_at_a_speed_it_takes_its_time(standalone: Ready, topic: str) -> None:
+def test_a_replay_at_double_speed_takes_at_least_half_the_time(standalone: Ready, topic: str) -> None:
     """A replay takes as long as the messages did, divided by the speed: at least that, a slow machine takes longer."""
     made(standalone, topic)
     client = quiet_client(standalone.broker_url)
@@ -163,7 +163,7 @@ def test_at_a_speed_it_takes_its_time(standalone: Ready, topic: str) -> None:
     assert as_sent(copies) == as_sent(messages(standalone, topic, COLUMNS))
 
 
-def test_what_cannot_be_replayed_ends_with_an_error_that_names_it(standalone: Ready, topic: str) -> None:
+def test_an_impossible_replay_ends_with_an_error_that_names_the_cause(standalone: Ready, topic: str) -> None:
     def complaint(*words: str) -> str:
         ended = run_job(list(words))
         assert ended.code == 2

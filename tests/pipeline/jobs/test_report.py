@@ -161,7 +161,7 @@ def test_progress_asks_its_terminal(monkeypatch: pytest.MonkeyPatch, term: str, 
         os.close(theirs)
 
 
-def test_of_sparks_stacks_the_line_is_told_that_says_why() -> None:
+def test_the_reason_is_picked_out_of_a_spark_stack_trace() -> None:
     ours = "Traceback\n  x\npipeline.pyspark_pulsar.errors.DataLost: t: gone\n  at java.lang.Thread"
     assert reason(ours) == "DataLost: t: gone"
     full = "Job aborted\n at x\nCaused by: java.io.IOException: No space left on device\n at y"

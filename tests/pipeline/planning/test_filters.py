@@ -79,5 +79,5 @@ def test_topics_are_those_that_all_filters_name() -> None:
         filter_of("Not", "index", None),
     ],
 )
-def test_what_is_not_understood_leaves_everything(unknown: Any) -> None:
+def test_a_filter_that_is_not_understood_excludes_nothing(unknown: Any) -> None:
     assert left_by([unknown], Between()) == Left(Between())

@@ -47,7 +47,7 @@ def left(ledgers: list[Ledger], cursor: dict[str, Any], ranges_max: int = 1000) 
 
 
 @given(st.integers(-1, len(EVERY) - 1), st.sets(st.sampled_from(EVERY)), st.sampled_from([1, 2, 1000]))
-def test_what_is_left_is_what_nobody_acknowledged_however_few_ranges_say_it(
+def test_the_unacknowledged_entries_are_planned_exactly_in_a_bounded_number_of_ranges(
     mark: int, acknowledged: set[tuple[int, int]], ranges_max: int
 ) -> None:
     place = EVERY[mark] if mark >= 0 else (3, -1)
@@ -91,7 +91,7 @@ def test_whether_internal_stats_have_all_holes_is_seen(more: dict[str, Any], is_
     assert is_all_told({"individuallyDeletedMessages": "[(3:1..3:2]]", **more}) is is_all
 
 
-def test_of_a_batch_that_is_acknowledged_in_part_the_messages_that_are_left_are_wanted() -> None:
+def test_only_the_unacknowledged_messages_of_a_partly_acknowledged_batch_are_read() -> None:
     texts = [b"a", b"b", b"c", b"d"]
     found = rows_of(block(*(batch([single(each) for each in texts], number) for number in range(3))))
     ledger, entry = place_of(found, 1)

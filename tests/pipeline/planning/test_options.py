@@ -51,7 +51,7 @@ def test_a_stream_begins_at_its_starting_time_or_index_where_it_has_one() -> Non
         ({"startingOffsets": "3:4", "unacknowledgedBy": "s"}, False),
     ],
 )
-def test_what_would_choose_messages_and_cannot_is_refused(given: dict[str, str], is_stream: bool) -> None:
+def test_misplaced_options_that_select_messages_are_refused(given: dict[str, str], is_stream: bool) -> None:
     with pytest.raises(WrongOption, match=f"option {next(iter(given))}"):
         refuse_misplaced(BASE | given, is_stream)
     assert refuse_misplaced(BASE | {"startingOffsets": "3:4"}, is_stream) is None  # type: ignore[func-returns-value]

@@ -65,7 +65,7 @@ def test_ledgers_closed_before_the_starting_time_are_not_read_but_for_what_clock
 
 
 @pytest.mark.parametrize("text", ["", "5", "-1:0", "1:2:3", "1:-1", "one:2", "1:" + "9" * 19, "Latest"])
-def test_what_is_no_place_is_refused(text: str) -> None:
+def test_text_that_is_not_a_position_parses_to_none(text: str) -> None:
     assert parse_place(text) is None
 
 

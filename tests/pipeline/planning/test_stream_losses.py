@@ -69,7 +69,7 @@ def test_a_topic_of_a_pattern_that_was_read_whole_may_go(caplog: pytest.LogCaptu
     assert f"{B}: it was deleted; all that was seen of it is read" in caplog.text
 
 
-def test_what_went_while_the_query_was_stopped_is_told_of_a_pattern_and_lost_of_a_partition(
+def test_a_topic_deleted_during_a_stop_is_logged_for_a_pattern_and_an_error_for_a_partition(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     world = pattern()

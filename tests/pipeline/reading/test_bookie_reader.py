@@ -103,7 +103,7 @@ OTHERS = ENTRIES[7, 5]
     ],
     ids=["missing", "damaged", "of another entry", "cut off"],
 )
-def test_what_one_bookie_does_not_have_sound_comes_from_another(first: Mapping[tuple[int, int], bytes]) -> None:
+def test_entries_that_one_bookie_lacks_or_has_damaged_are_read_from_another(first: Mapping[tuple[int, int], bytes]) -> None:
     with ScriptedBookie(first) as one, ScriptedBookie(ENTRIES) as two:
         assert texts(reader(places(2, (0, (one, two))))) == WANTED
 
@@ -114,7 +114,7 @@ def test_a_bookie_that_goes_away_is_replaced(answers: int) -> None:
         assert texts(reader(places(2, (0, (one, two))))) == WANTED
 
 
-def test_what_no_bookie_has_needs_the_broker_from_the_window_on() -> None:
+def test_an_entry_that_no_bookie_has_leaves_its_window_and_the_rest_to_the_broker() -> None:
     with ScriptedBookie({**ENTRIES, (7, 6): DAMAGED}) as one:
         found = reader(places(1, (0, (one,))))
         with pytest.raises(NeedsBroker, match="7:6"):
@@ -169,7 +169,7 @@ def test_another_clusters_bookie_with_the_same_address_and_ledger_is_not_believe
         assert broker.starts == [(7, 0), (7, 0)]
 
 
-def test_of_several_bookies_each_is_compared_before_anything_of_it_is_handed_out() -> None:
+def test_each_bookie_is_compared_with_the_broker_before_its_entries_are_handed_out() -> None:
     with ScriptedBookie(ENTRIES) as one, ScriptedBookie(FOREIGN) as two, ScriptedBroker(SECTIONS) as broker:
         wanted = LedgerRange(7, 0, COUNT, 1000, places(1, (0, (one, two))))
         found = split_rows.rows_of_split(Split("persistent://public/default/t", (wanted,)), options(broker))
@@ -206,7 +206,7 @@ def test_a_bookie_is_compared_once_in_a_while() -> None:
         assert broker.starts == [(7, 0)]
 
 
-def test_what_the_broker_puts_before_an_entry_makes_no_difference() -> None:
+def test_broker_entry_metadata_before_an_entry_makes_no_difference() -> None:
     index = bytes.fromhex("0e02 00000002 1005")
     entries = {place: stored(*place, index + each) for place, each in SECTIONS.items()}
     with ScriptedBookie(entries) as bookie, ScriptedBroker(SECTIONS) as broker:
@@ -244,6 +244,6 @@ def test_places_are_read_from_what_brokers_tell() -> None:
     ("state", "digest", "first"),
     [("IN_RECOVERY", "CRC32C", "h:1"), ("CLOSED", "MAC", "h:1"), ("CLOSED", "CRC32C", "bookie-1"), ("CLOSED", "CRC32C", "")],
 )
-def test_what_cannot_be_read_straight_has_no_places(state: str, digest: str, first: str) -> None:
+def test_a_ledger_that_cannot_be_read_from_bookies_has_no_places(state: str, digest: str, first: str) -> None:
     assert parse_places(3, TEXT.format(state=state, digest=digest, first=first)) is None
     assert parse_places(3, "") is None

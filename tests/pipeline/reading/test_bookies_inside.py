@@ -111,7 +111,7 @@ def test_an_answer_that_is_none_tells_of_nobody(told: Any) -> None:
     assert not ledger.places.inside
 
 
-def test_nobody_is_asked_of_bookies_that_others_can_reach_nor_where_they_are_not_wanted() -> None:
+def test_local_files_are_not_asked_for_when_bookies_are_reachable_or_not_wanted() -> None:
     with served(admin := Admin(bookie="10.0.0.1:3181")) as url:
         ledgers_of_all(TOPICS, access(url), with_places=True)
         admin.bookie = NAME
@@ -171,7 +171,7 @@ def test_entries_come_from_the_files_and_one_is_compared_with_the_brokers(tmp_pa
 
 @pytest.mark.parametrize("has_kernels", [True, False])
 @pytest.mark.parametrize("flushed", [0, 100, 130])
-def test_what_is_in_no_file_yet_comes_through_the_broker(
+def test_entries_not_yet_in_files_are_read_through_the_broker(
     tmp_path: Path, broker: ScriptedBroker, monkeypatch: pytest.MonkeyPatch, flushed: int, has_kernels: bool
 ) -> None:
     if not has_kernels:
@@ -204,10 +204,10 @@ def nothing(bookie: RealBookie) -> Any:
 
 
 @pytest.mark.parametrize("offer", [gone, wrong, long, nothing])
-def test_where_the_files_cannot_be_had_the_broker_gives_it_all_and_nobody_asks_at_the_address(
+def test_all_is_read_through_the_broker_and_not_the_bookie_address_when_files_are_unusable(
     tmp_path: Path, broker: ScriptedBroker, monkeypatch: pytest.MonkeyPatch, offer: Callable[[RealBookie], Any]
 ) -> None:
-    """There another cluster's bookie listens."""
+    """Another cluster's bookie listens at the address."""
     with RealBookie(tmp_path) as bookie, ScriptedBookie(FOREIGN) as other:
         with served(Admin(told={other.address: offer(bookie)})) as url:
             assert through(url, broker, places(other.address)) == WANTED
@@ -240,7 +240,7 @@ def test_files_of_another_process_are_not_believed(tmp_path: Path) -> None:
         assert broker.starts == [(7, 0), (7, 0)]
 
 
-def test_who_was_vouched_for_by_its_files_is_not_by_that_whoever_listens_at_its_address(
+def test_matching_files_do_not_vouch_for_the_bookie_that_listens_at_their_address(
     tmp_path: Path, broker: ScriptedBroker
 ) -> None:
     with RealBookie(tmp_path) as bookie, ScriptedBookie(FOREIGN) as other:

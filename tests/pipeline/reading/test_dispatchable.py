@@ -62,7 +62,7 @@ def test_a_broker_that_is_not_ready_is_asked_again() -> None:
 
 
 @pytest.mark.clients
-def test_who_waits_for_an_open_transaction_is_told_so(standalone: Ready, topic: str) -> None:
+def test_a_read_that_waits_for_an_open_transaction_says_so(standalone: Ready, topic: str) -> None:
     txn_id = TxnId(0, 1 << 40)
     with TransactionalPeer(standalone.broker_url, topic) as peer:
         peer.publish("before")

@@ -114,7 +114,7 @@ def test_pairs_of_key_and_value_are_what_java_reads(
     ]
 
 
-def test_what_is_encrypted_is_told_and_its_bytes_are_those_that_java_reads_without_the_key(
+def test_an_encrypted_message_is_reported_with_the_bytes_that_java_reads_without_the_key(
     spark: SparkProcess, options: dict[str, str], told: Told
 ) -> None:
     [java] = told["encrypted"]
@@ -126,7 +126,7 @@ def test_what_is_encrypted_is_told_and_its_bytes_are_those_that_java_reads_witho
     assert as_java_tells(found) == {name: java[name] for name in as_java_tells(found)}
 
 
-def test_what_is_encrypted_in_batches_and_chunks_is_a_row_each_and_leaves_all_others_as_they_are(
+def test_encrypted_batches_and_chunks_are_a_row_each_and_leave_other_rows_as_they_are(
     spark: SparkProcess, options: dict[str, str], told: Told
 ) -> None:
     """Messages of an encrypted batch cannot be found without the key: the batch is one row, as in Java."""

@@ -56,7 +56,7 @@ def texts(found: BookieReader) -> list[str]:
     return [each["value"].decode() for rows in found for each in batch_of(rows, "t", ["value"]).to_pylist()]
 
 
-def test_what_is_in_files_does_not_come_over_the_port(tmp_path: Path) -> None:
+def test_entries_in_files_are_not_read_over_the_port(tmp_path: Path) -> None:
     with RealBookie(tmp_path) as bookie:
         filled(bookie)
         assert texts(reader(bookie.address)) == WANTED
@@ -75,7 +75,7 @@ def test_a_bookie_that_hands_over_no_files_is_read_over_its_port(tmp_path: Path)
 
 
 @pytest.mark.parametrize("flushed", [0, 100, 130, 399])
-def test_what_is_not_in_files_yet_comes_over_the_port(tmp_path: Path, flushed: int) -> None:
+def test_entries_not_yet_in_files_are_read_over_the_port(tmp_path: Path, flushed: int) -> None:
     with RealBookie(tmp_path) as bookie:
         if flushed:
             bookie.add([run_of(0, flushed)])

@@ -52,7 +52,7 @@ def read(topic: str, left: Unacknowledged, options: SourceOptions) -> list[int]:
     return found
 
 
-def test_what_a_subscription_with_very_many_holes_has_not_acknowledged_is_read_exactly(
+def test_the_unacknowledged_messages_of_a_subscription_with_very_many_holes_are_read_exactly(
     standalone: Ready, options: dict[str, str], topic: str
 ) -> None:
     acknowledged(standalone, options, topic)

@@ -13,7 +13,9 @@ from tests.clients.python_client import ask, publish, published, quiet_client, u
 from tests.clients.server_process import Ready
 
 
-def test_it_is_made_where_it_should_be_and_moves_on(standalone: Ready, options: dict[str, str], topic: str) -> None:
+def test_a_mirror_subscription_is_created_at_its_position_and_moves_on(
+    standalone: Ready, options: dict[str, str], topic: str
+) -> None:
     published(standalone, topic, 10)
     access = parse_options({**options, "topic": topic}, is_stream=True).access
     [ledger] = ledgers_of(topic, access)

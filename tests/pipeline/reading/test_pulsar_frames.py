@@ -103,7 +103,7 @@ def test_an_empty_topic_is_an_empty_table_with_all_its_columns(standalone: Ready
     assert list(reader) == []
 
 
-def test_what_a_subscription_has_not_acknowledged_is_read_by_an_option_of_the_source(standalone: Ready, topic: str) -> None:
+def test_the_unacknowledged_messages_of_a_subscription_are_read_by_a_source_option(standalone: Ready, topic: str) -> None:
     client = quiet_client(standalone.broker_url)
     try:
         consumer = client.subscribe(topic, "work", pulsar.ConsumerType.Shared)
@@ -128,7 +128,7 @@ def test_what_a_subscription_has_not_acknowledged_is_read_by_an_option_of_the_so
         ({"options": {"colour": "red"}}, WrongOption, "option colour: not known"),
     ],
 )
-def test_what_cannot_be_is_told_in_a_sentence(
+def test_an_impossible_read_is_refused_in_one_line(
     more: dict[str, Any], error: type[Exception], said: str, standalone: Ready, topic: str
 ) -> None:
     made(standalone, topic)

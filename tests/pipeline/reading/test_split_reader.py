@@ -66,7 +66,7 @@ def test_a_reader_whose_broker_goes_away_reads_on_where_it_was() -> None:
 
 
 @pytest.mark.usefixtures("there")
-def test_what_a_broker_keeps_to_itself_is_not_lost() -> None:
+def test_entries_that_a_broker_does_not_dispatch_are_not_reported_as_lost() -> None:
     kept_back = {(1, 3), (4, 0)}
     with ScriptedBroker({place: each for place, each in ENTRIES.items() if place not in kept_back}) as broker:
         assert read(broker) == [each for each in WANTED if not each.startswith(("1:3:", "4:0:"))]

@@ -147,7 +147,7 @@ def test_a_ledger_that_is_written_to_is_read_from_files_as_far_as_it_is_in_them(
         assert list(values(where(process))) == names(0, COUNT + 20)
 
 
-def test_who_is_no_super_user_reads_through_the_broker(tmp_path: Path) -> None:
+def test_a_super_user_reads_from_files_and_others_through_the_broker(tmp_path: Path) -> None:
     with ServerProcess(tmp_path, (*KEPT, *GUARDED)) as process:
         process.start()
         for_admin, for_reader = (
@@ -208,7 +208,7 @@ def test_through_a_proxy_on_the_same_machine_the_files_are_found_too(server: Ser
     assert told_entries(server) - before == COUNT
 
 
-def test_of_two_standalones_each_is_read_from_its_own_files(server: ServerProcess, tmp_path: Path) -> None:
+def test_each_of_two_standalones_is_read_from_its_own_files(server: ServerProcess, tmp_path: Path) -> None:
     """Both call their bookie 127.0.0.1:3181, and number their ledgers alike."""
     with ServerProcess(tmp_path, KEPT) as process:
         other, before = filled(process, first=1000), told_entries(server)

@@ -44,7 +44,7 @@ def received(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 @pytest.mark.parametrize("count", [200, 800])
-def test_what_a_broker_sends_is_held_a_block_at_a_time(received: list[int], count: int) -> None:
+def test_entries_from_a_broker_are_held_one_block_at_a_time(received: list[int], count: int) -> None:
     """A broker sends ahead as many as it was allowed to: they wait in the sockets, and not here."""
     entries = {(7, each): batch([single(b"x" * 8 * KB)], each) for each in range(count)}
     split = Split("persistent://public/default/t", (LedgerRange(7, 0, count, 8 * KB * count),))
@@ -55,9 +55,7 @@ def test_what_a_broker_sends_is_held_a_block_at_a_time(received: list[int], coun
 
 
 @pytest.mark.parametrize("count", [8, 64])
-def test_what_was_compressed_a_thousand_to_one_is_decompressed_a_part_at_a_time(
-    monkeypatch: pytest.MonkeyPatch, count: int
-) -> None:
+def test_highly_compressed_entries_are_decompressed_one_part_at_a_time(monkeypatch: pytest.MonkeyPatch, count: int) -> None:
     monkeypatch.setattr(rows_module, "PART_BYTES_MAX", 256 * KB)
     zeros = block(*(batch([single(bytes(64 * KB))], each, compressed=True) for each in range(count)))
     held, found = [], 0

@@ -308,7 +308,7 @@ def test_a_schema_that_a_topic_does_not_take_is_refused_by_name(standalone: Read
         ran(chosen, "q", 0, structs(pyarrow.string()))
 
 
-def test_what_is_on_its_way_is_bounded(standalone: Ready, topic: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_pending_bytes_of_a_publisher_are_bounded(standalone: Ready, topic: str, monkeypatch: pytest.MonkeyPatch) -> None:
     chosen = options(standalone, made(standalone, topic), "at-least-once", pendingBytes="2000")
     most = 0
     put: Any = Publisher._put

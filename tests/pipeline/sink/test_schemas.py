@@ -94,7 +94,7 @@ def test_a_frames_own_type_says_its_schema(type: Any, kind: str) -> None:  # noq
         ("PROTOBUF_NATIVE", pyarrow.struct([("1", pyarrow.int64())]), "field '1': names have"),
     ],
 )
-def test_what_does_not_go_together_is_refused(kind: str, type: Any, said: str) -> None:  # noqa: A002
+def test_a_column_that_does_not_fit_the_value_schema_is_refused(kind: str, type: Any, said: str) -> None:  # noqa: A002
     with pytest.raises(WrongFrame, match=said):
         value_encoder(kind, type)
 

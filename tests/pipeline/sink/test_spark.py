@@ -12,7 +12,7 @@ pytestmark = [pytest.mark.clients, pytest.mark.timeout(900)]  # on a machine tha
 JOBS = "tests.pipeline.sink_jobs"
 
 
-def test_what_is_written_is_read_with_its_key_properties_and_time(
+def test_written_rows_are_read_with_their_key_properties_and_time(
     spark: SparkProcess, standalone: Ready, options: dict[str, str], topic: str
 ) -> None:
     made(standalone, topic, partitions=3)
@@ -32,7 +32,7 @@ def test_what_is_written_is_read_with_its_key_properties_and_time(
     assert found[42]["event_time"].timestamp() == 1_700_000_000.042
 
 
-def test_what_cannot_be_written_ends_with_an_error_that_names_it(
+def test_an_impossible_write_ends_with_an_error_that_names_the_cause(
     spark: SparkProcess, standalone: Ready, options: dict[str, str], topic: str
 ) -> None:
     given = {**options, "topic": topic}

@@ -33,7 +33,7 @@ def on_cluster(tmp_path: Path) -> Iterator[SparkProcess]:
         yield spark
 
 
-def test_what_a_cluster_writes_is_landed_and_reconciled_by_it(
+def test_rows_written_by_a_cluster_are_landed_and_reconciled_by_it(
     on_cluster: SparkProcess, standalone: Ready, options: dict[str, str], topic: str, tmp_path: Path
 ) -> None:
     made(standalone, topic, partitions=2, deduplicates=True)

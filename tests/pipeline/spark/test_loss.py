@@ -21,7 +21,7 @@ def texts(found: list[dict[str, bytes]]) -> list[str]:
     return [each["value"].decode() for each in found]
 
 
-def test_what_is_deleted_between_planning_and_reading_is_told_with_its_count_or_gone_on_without(
+def test_entries_deleted_between_planning_and_reading_are_counted_in_the_error_or_the_log(
     spark: SparkProcess, standalone: Ready, options: dict[str, str], topic: str
 ) -> None:
     for ending in ("a", "b"):

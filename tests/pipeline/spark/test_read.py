@@ -24,7 +24,7 @@ def test_a_topic_is_a_table_of_its_messages(
     assert all(each["properties"] == {} and each["topic"] == topic and each["key"] is None for each in found)
 
 
-def test_what_every_message_has_is_not_nullable_and_a_frame_may_say_otherwise(
+def test_columns_that_every_message_has_are_not_nullable_unless_the_frame_says_otherwise(
     spark: SparkProcess, standalone: Ready, options: dict[str, str], topic: str
 ) -> None:
     published(standalone, topic, 3, batching=True)

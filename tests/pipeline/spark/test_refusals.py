@@ -75,7 +75,7 @@ def test_with_the_right_token_over_tls_a_frame_is_written_and_read_and_with_a_wr
         ({"predefinedSubscription": "s"}, "option predefinedSubscription=s: of a stream"),
     ],
 )
-def test_what_is_wrong_is_named(
+def test_a_wrong_option_of_a_batch_read_is_named(
     spark: SparkProcess, standalone: Ready, options: dict[str, str], topic: str, more: dict[str, str], said: str
 ) -> None:
     published(standalone, topic, 1)
@@ -90,7 +90,7 @@ def test_what_is_wrong_is_named(
         ({"endingOffsets": "3:4"}, "option endingOffsets=3:4: of a batch, not of a stream"),
     ],
 )
-def test_what_is_wrong_with_a_stream_is_named_and_it_does_not_wait(
+def test_a_wrong_option_of_a_stream_is_named_and_the_query_does_not_wait(
     spark: SparkProcess, standalone: Ready, options: dict[str, str], topic: str, more: dict[str, str], said: str, tmp_path: Path
 ) -> None:
     published(standalone, topic, 1)

@@ -24,7 +24,7 @@ print(*(after - before > 999 for before, after in itertools.pairwise(counts)))
 @pytest.mark.parametrize(
     ("name", "expected"), [("pyspark.daemon", "True True False False"), ("somebody.else", "False False False False")]
 )
-def test_it_is_done_as_the_first_two_tasks_begin_and_in_workers_alone(name: str, expected: str) -> None:
+def test_objects_are_frozen_as_the_first_two_tasks_begin_and_in_pyspark_workers_alone(name: str, expected: str) -> None:
     program = PROGRAM.format(root=str(ROOT), name=name)
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == expected

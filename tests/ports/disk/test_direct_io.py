@@ -123,7 +123,9 @@ def test_memory_that_nobody_holds_is_used_again() -> None:
     assert len({id(memory.piece(PAGE).obj) for _ in range(10)}) == 1
 
 
-def test_what_the_file_system_cannot_do_is_done_as_for_any_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_direct_io_falls_back_to_ordinary_io_where_the_file_system_refuses_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     real = os.open
 
     def refusing(path: str, flags: int, mode: int = 0o777) -> int:

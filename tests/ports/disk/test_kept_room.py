@@ -46,7 +46,7 @@ def test_a_share_of_the_disk_is_kept_in_some_files(size_bytes: int, pieces: int,
     on_disk(size_bytes, scenario)
 
 
-def test_what_is_taken_has_its_room_while_nothing_is_free_and_is_kept_again_when_there_is_room() -> None:
+def test_taken_files_have_their_room_on_a_full_disk_and_room_is_kept_again_later() -> None:
     async def scenario(disk: SimDisk, room: KeptRoom) -> None:
         await room.keep()
         filler = await disk.open("/data/filler", create=True)

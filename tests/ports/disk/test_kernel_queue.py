@@ -86,7 +86,7 @@ def test_a_synced_write_goes_through_the_queue_and_is_there(tmp_path: Path, queu
 
 
 @needs_queue
-def test_what_is_not_synced_or_too_large_or_follows_such_goes_to_the_thread(tmp_path: Path, queued: list[int]) -> None:
+def test_writes_that_are_unsynced_or_too_large_or_follow_such_go_to_the_thread(tmp_path: Path, queued: list[int]) -> None:
     async def scenario(file: QueuedFile, path: Path) -> None:
         await file.write(PAGE, [page("b")])
         await file.write(2 * PAGE, [page("c")], sync=True)  # fdatasync, which makes the one before durable too
@@ -144,7 +144,7 @@ def test_an_error_of_the_disk_is_the_writers(tmp_path: Path, queued: list[int]) 
 
 @needs_queue
 @pytest.mark.parametrize("result", [512, 0, -errno.EAGAIN, -errno.EINVAL, -errno.EOPNOTSUPP])
-def test_what_the_kernel_did_not_do_is_done_by_the_thread(tmp_path: Path, queued: list[int], result: int) -> None:
+def test_writes_that_the_kernel_did_not_do_are_done_by_the_thread(tmp_path: Path, queued: list[int], result: int) -> None:
     async def scenario(file: QueuedFile, path: Path) -> None:
         calls: list[int] = []
         write_through = real_disk._write_through

@@ -21,7 +21,7 @@ def test_a_cancelled_caller_leaves_the_lane_working(tmp_path: Path) -> None:
     on_disk(scenario)
 
 
-def test_who_listens_hears_of_writes_in_the_turn_in_which_they_are_told_and_what_follows_is_done_in_it(tmp_path: Path) -> None:
+def test_a_listener_hears_of_a_write_within_a_turn_that_also_runs_its_follow_ups(tmp_path: Path) -> None:
     async def scenario(disk: RealDisk) -> None:
         file = await disk.open(f"{tmp_path}/f", create=True, lane="journal")
         turn, told, ended = turn_of(asyncio.get_running_loop()), list[str](), asyncio.Event()
@@ -42,7 +42,7 @@ def test_who_listens_hears_of_writes_in_the_turn_in_which_they_are_told_and_what
     on_disk(scenario)
 
 
-def test_who_listens_hears_of_a_failed_write(tmp_path: Path) -> None:
+def test_a_listener_hears_of_a_failed_write(tmp_path: Path) -> None:
     async def scenario(disk: RealDisk) -> None:
         file = await disk.open(f"{tmp_path}/f", create=True, lane="journal")
         await file.close()

@@ -49,7 +49,7 @@ def test_listeners_hear_of_a_failure_in_the_next_turn(is_cancelled: bool) -> Non
     on_a_loop(scenario)
 
 
-def test_whoever_listens_to_what_is_done_hears_of_it_in_the_next_turn() -> None:
+def test_a_listener_to_a_done_promise_is_called_in_the_next_turn() -> None:
     async def scenario() -> None:
         told: list[int] = []
         made = promise()
@@ -62,7 +62,7 @@ def test_whoever_listens_to_what_is_done_hears_of_it_in_the_next_turn() -> None:
     on_a_loop(scenario)
 
 
-def test_who_is_ignored_hears_nothing_whether_it_is_a_promise_or_not() -> None:
+def test_an_ignored_listener_hears_nothing_of_a_promise_or_a_future() -> None:
     async def scenario() -> None:
         told: list[object] = []
         for made in (promise(), asyncio.get_running_loop().create_future()):

@@ -98,14 +98,14 @@ def test_a_long_calculation_is_done_in_another_thread(is_long: bool) -> None:
     assert asyncio.run(scenario()) is not is_long
 
 
-def test_in_simulation_it_is_done_at_once() -> None:
+def test_work_aside_is_done_at_once_in_simulation() -> None:
     async def scenario() -> None:
         assert await aside(threading.current_thread, is_long=True) is threading.current_thread()
 
     run(lambda _: scenario())
 
 
-def test_what_it_raises_is_raised() -> None:
+def test_an_exception_of_work_aside_is_raised() -> None:
     async def scenario() -> None:
         with pytest.raises(ValueError, match="invalid literal"):
             await aside(lambda: int("x"), is_long=True)

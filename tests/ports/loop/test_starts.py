@@ -27,7 +27,7 @@ async def _begun(starts: Starts, asked: list[tuple[int, str]]) -> list[str]:
     return begun
 
 
-def test_what_a_party_asks_for_later_does_not_begin_before_what_it_asked_for_first() -> None:
+def test_later_work_of_a_party_does_not_begin_before_its_earlier_work() -> None:
     asked = [(1, f"one-{number}") for number in range(20)]
     assert asyncio.run(_begun(Starts(per_turn=3), asked)) == [*[name for _, name in asked], "late"]
 
@@ -37,7 +37,7 @@ def test_a_party_with_one_work_does_not_wait_for_all_of_another() -> None:
     assert asyncio.run(_begun(Starts(per_turn=2), asked)).index("two") <= 6
 
 
-def test_so_many_begin_in_a_turn_and_no_more() -> None:
+def test_no_more_work_begins_in_a_turn_than_the_bound_allows() -> None:
     async def scenario() -> None:
         starts = Starts(per_turn=4)
         assert [starts.take(1) for _ in range(6)] == [True] * 4 + [False] * 2
@@ -52,7 +52,7 @@ async def _turns(count: int) -> None:
         await asyncio.sleep(0)
 
 
-def test_at_the_bound_the_next_work_of_a_party_waits_until_one_has_ended_and_others_go_on() -> None:
+def test_a_party_at_its_bound_waits_until_one_work_has_ended_and_others_go_on() -> None:
     async def scenario() -> None:
         starts = Starts(per_turn=100, under_way_max=2)
         assert [starts.take(1) for _ in range(3)] == [True, True, False]

@@ -12,7 +12,7 @@ class Thing:
     """Can be watched."""
 
 
-def test_what_ends_in_a_slice_leaves_memory_in_its_turn() -> None:
+def test_objects_ended_in_a_slice_leave_memory_in_its_turn() -> None:
     class Ending:
         def end(self) -> None: ...
 

@@ -18,7 +18,7 @@ def here() -> Turn:
     return turn_of(asyncio.get_running_loop())
 
 
-def test_what_is_asked_for_in_a_turn_is_done_at_its_end_in_order() -> None:
+def test_work_asked_for_in_a_turn_is_done_at_its_end_in_order() -> None:
     async def scenario() -> None:
         done: list[str] = []
         with here():
@@ -30,7 +30,7 @@ def test_what_is_asked_for_in_a_turn_is_done_at_its_end_in_order() -> None:
     on_a_loop(scenario)
 
 
-def test_what_is_asked_for_at_the_end_is_done_in_the_same_turn() -> None:
+def test_work_asked_for_at_the_end_of_a_turn_is_done_in_that_turn() -> None:
     async def scenario() -> None:
         done: list[str] = []
 

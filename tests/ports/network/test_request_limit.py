@@ -22,7 +22,7 @@ def test_a_rate_below_one_lets_one_in_after_a_while() -> None:
 
 
 @given(st.floats(0.5, 200), st.lists(st.floats(0, 0.5), min_size=1, max_size=300))
-def test_in_no_time_more_get_in_than_the_rate_allows_and_those_of_one_second(per_second: float, pauses: list[float]) -> None:
+def test_no_more_requests_get_in_than_the_rate_and_a_burst_of_one_second_allow(per_second: float, pauses: list[float]) -> None:
     rate, now, let_in = RequestRate(per_second, 0.0), 0.0, 0
     for pause in pauses:
         now += pause
@@ -30,7 +30,7 @@ def test_in_no_time_more_get_in_than_the_rate_allows_and_those_of_one_second(per
     assert let_in <= now * per_second + per_second + 2
 
 
-def test_who_is_too_much_is_told_with_429_and_counted() -> None:
+def test_a_request_over_the_limit_is_answered_with_429_and_counted() -> None:
     served: list[str] = []
     refused: list[None] = []
     sent: list[Any] = []

@@ -148,7 +148,7 @@ def test_handshakes_that_are_never_finished_are_bounded_and_keep_nobody_out(
     play(scenario)
 
 
-def test_what_is_not_tls_is_turned_away(authority: Authority) -> None:
+def test_a_client_that_does_not_speak_tls_is_turned_away(authority: Authority) -> None:
     async def scenario() -> None:
         async with a_port(files(authority.sign("server"))) as port:
             reader, writer = await asyncio.open_connection("127.0.0.1", port.number)

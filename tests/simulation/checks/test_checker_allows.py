@@ -119,7 +119,7 @@ ALLOWED = [
 
 
 @pytest.mark.parametrize("story", ALLOWED, ids=[story.__name__ for story in ALLOWED])
-def test_what_is_allowed_is_not_complained_of(story: Callable[[], None]) -> None:
+def test_an_allowed_story_raises_no_violation(story: Callable[[], None]) -> None:
     story()
 
 

@@ -183,6 +183,6 @@ FORBIDDEN: list[tuple[Callable[[], None], str]] = [
 
 
 @pytest.mark.parametrize(("story", "message"), FORBIDDEN, ids=[story.__name__ for story, _ in FORBIDDEN])
-def test_what_is_forbidden_is_found(story: Callable[[], None], message: str) -> None:
+def test_a_forbidden_story_raises_its_violation(story: Callable[[], None], message: str) -> None:
     with pytest.raises(Violation, match=re.escape(message)):
         story()

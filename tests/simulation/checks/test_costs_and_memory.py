@@ -152,7 +152,7 @@ LIVED = [seed for seed in range(300) if lives_through(draw_plan(seed)) and few_l
 PLANTED_SEEDS, PLANTED_ENTRIES_MIN = 12, 40
 
 
-def test_what_memory_may_keep_is_named_as_it_is_called_today() -> None:
+def test_every_class_that_memory_may_keep_exists_under_its_name() -> None:
     for name in KNOWN:
         module, _, kind = name.rpartition(".")
         if not kind[0].isupper():

@@ -80,7 +80,7 @@ def watch(tape: Tape) -> None:
         [("> ", WATCH), ("< ", WATCHED), ("< ", UPDATE)],
     ],
 )  # fmt: skip
-def test_what_may_be_passes(tape: Tape) -> None:
+def test_an_allowed_frame_order_passes(tape: Tape) -> None:
     watch(tape)
 
 
@@ -111,7 +111,7 @@ def test_what_may_be_passes(tape: Tape) -> None:
         ("updates between", [("> ", WATCH), ("< ", UPDATE)]),
     ],
 )  # fmt: skip
-def test_what_may_not_be_is_found_and_named(rule: str, tape: Tape) -> None:
+def test_a_forbidden_frame_order_is_found_and_its_rule_named(rule: str, tape: Tape) -> None:
     with pytest.raises(OutOfOrder, match=rule):
         watch(tape)
 

@@ -67,7 +67,7 @@ def test_a_broker_that_opens_a_log_without_what_has_a_receipt_is_found() -> None
         story.take_over((0, 0))
 
 
-def test_what_everybody_has_acknowledged_may_be_gone() -> None:
+def test_entries_that_every_subscription_has_acknowledged_may_be_gone() -> None:
     story = Story()
     story.checker.subscriptions["s"].made = 100.0
     story.publish(0, Position(0, 0))
@@ -90,7 +90,7 @@ def test_a_message_that_is_never_delivered_is_lost() -> None:
         story.checker.handle(DrainEnded(story.tick(), "s"))
 
 
-def test_what_was_stored_as_acknowledged_comes_again_only_from_a_broker_that_opened_before() -> None:
+def test_an_entry_stored_as_acknowledged_comes_again_only_from_a_broker_that_opened_before() -> None:
     story = Story()
     story.checker.subscriptions["s"].made = 100.0
     story.publish(0, Position(0, 0))
@@ -115,7 +115,7 @@ def test_messages_that_were_sent_again_stand_behind_what_came_after_them() -> No
         story.checker.check_order()
 
 
-def test_of_two_owners_one_gets_adds_acknowledged() -> None:
+def test_a_former_owner_that_confirms_entries_unknown_to_the_next_is_a_violation() -> None:
     truth = LogTruth("t")
     first = truth.on_opened("a#1", [], 1.0)
     second = truth.on_opened("b#1", [(0, 2)], 2.0)

@@ -47,7 +47,7 @@ def test_reads_see_writes_and_holes_are_zeros() -> None:
     run(scenario)
 
 
-def test_what_a_lying_disk_says_is_synced_survives_a_kill_and_not_every_power_cut() -> None:
+def test_data_on_a_lying_disk_survives_a_kill_and_not_every_power_cut() -> None:
     def after(seed: int) -> bytes:
         async def scenario(world: World) -> bytes:
             file = await make(world, data=b"true")

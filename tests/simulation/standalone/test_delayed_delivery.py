@@ -25,7 +25,7 @@ def texts(number: int) -> tuple[bytes]:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-def test_in_strict_mode_nothing_comes_before_its_time_and_all_within_a_tick_of_it(kind: SubscriptionType) -> None:
+def test_messages_in_strict_mode_come_not_before_their_time_and_within_a_tick_of_it(kind: SubscriptionType) -> None:
     async def work(client: Session) -> None:
         await client.subscribe(kind=kind)
         now_ms = client.served.now_ms()

@@ -137,7 +137,7 @@ async def at_the_broker(served: Served, work: Coroutine[Any, Any, Any]) -> None:
 
 
 @pytest.mark.parametrize("how", ["subscription", "topic"])
-def test_what_is_deleted_takes_its_buckets_with_it(how: str) -> None:
+def test_a_deleted_subscription_or_topic_takes_its_buckets_with_it(how: str) -> None:
     async def scenario(world: World) -> None:
         served = Served(world, SMALL_BUCKETS)
         await served.server.start()
@@ -153,7 +153,7 @@ def test_what_is_deleted_takes_its_buckets_with_it(how: str) -> None:
     run(scenario)
 
 
-def test_when_the_backlog_is_cleared_its_buckets_go() -> None:
+def test_clearing_the_backlog_deletes_its_buckets() -> None:
     async def scenario(world: World) -> None:
         served = Served(world, SMALL_BUCKETS)
         await served.server.start()
@@ -244,7 +244,7 @@ def test_without_its_bucket_what_waits_is_read_from_the_log(kind: SubscriptionTy
     run(scenario)
 
 
-def test_what_a_lost_bucket_named_is_stored_again_and_not_read_at_every_load(read_entries: ReadEntries) -> None:
+def test_the_index_of_a_lost_bucket_is_stored_again_and_not_rebuilt_at_every_load(read_entries: ReadEntries) -> None:
     async def load(client: Session) -> None:
         read_entries.count = 0
         await client.subscribe()

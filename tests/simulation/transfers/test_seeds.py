@@ -68,7 +68,7 @@ def test_books_that_do_not_balance_are_told(debits: list[bytes], others: list[by
         books().check(debits, others, left)
 
 
-def test_what_was_aborted_and_what_was_given_twice_are_told() -> None:
+def test_aborted_messages_that_are_read_and_ids_given_twice_are_violations() -> None:
     found = books()
     found.told(TWO, b"b", is_committed=False)
     with pytest.raises(Violation, match="aborted"):
@@ -84,7 +84,7 @@ def test_one_that_was_ended_in_two_ways_is_told() -> None:
         found.check(GOOD, GOOD, [])
 
 
-def test_what_was_read_before_its_client_asked_for_the_commit_is_told() -> None:
+def test_a_message_read_before_its_client_asked_for_the_commit_is_a_violation() -> None:
     found = books()
     found.committing(ONE)
     found.seen(GOOD[0])

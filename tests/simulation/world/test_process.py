@@ -62,7 +62,7 @@ async def exchange(world: World, received: bytearray, patience: float) -> None:
 
 @pytest.mark.parametrize("power_cut", [False, True])
 @pytest.mark.parametrize("seed", range(15))
-def test_what_was_answered_is_on_disk_whenever_the_process_is_killed(seed: int, power_cut: bool) -> None:
+def test_answered_bytes_are_on_disk_whenever_the_process_is_killed(seed: int, power_cut: bool) -> None:
     async def scenario(world: World) -> None:
         server, received = echo_server(world), bytearray()
         server.start()
@@ -174,7 +174,7 @@ def host_now() -> str:
 
 
 @pytest.mark.parametrize("is_killed", [False, True])
-def test_what_others_give_a_promise_is_heard_in_its_own_process_or_never(is_killed: bool) -> None:
+def test_a_promise_resolved_from_outside_is_heard_in_its_own_process_or_never(is_killed: bool) -> None:
     async def scenario(world: World) -> list[str]:
         made, told = asyncio.Event(), list[str]()
         promises: list[asyncio.Future[int]] = []

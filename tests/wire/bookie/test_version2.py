@@ -68,14 +68,14 @@ def test_flags_are_read_in_version_2_alone() -> None:
         (frame(b"\x80" + add(7, 5)[5:]), frame(b"\x80" + answer(1, 103, 7, 5)[5:])),
     ],
 )
-def test_what_cannot_be_done_is_answered_with_the_protocols_code(data: bytes, answered: bytes) -> None:
+def test_an_impossible_request_is_answered_with_the_code_of_the_protocol(data: bytes, answered: bytes) -> None:
     operation = version2.decode(data[4:]).operation
     assert isinstance(operation, Rejected)
     assert operation.answer == answered
 
 
 @pytest.mark.parametrize("data", [read(7, 5)[:-1], add(7, 5)[:30], b"\0\0\0\0\x02\x09\0\0", batch_read(7, 5, 1, 1)[:-1]])
-def test_what_cannot_even_be_answered_is_a_mistake_with_a_reason(data: bytes) -> None:
+def test_a_request_too_short_to_answer_raises_malformed_command(data: bytes) -> None:
     with pytest.raises(MalformedCommand):
         version2.decode(data[4:])
 

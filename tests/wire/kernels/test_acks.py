@@ -92,7 +92,7 @@ def test_partition_batch_index_and_batch_size_do_not_make_an_ack_partial(acks: M
         with_first_chunk(),
     ],
 )
-def test_what_is_not_plain_is_left_to_the_slow_path(acks: ModuleType, command: CommandAck) -> None:
+def test_an_ack_that_is_not_plain_is_left_to_the_slow_path(acks: ModuleType, command: CommandAck) -> None:
     data = framed(command)
     assert take(acks, data) is None
     plain = ack(1, [(1, 2)])
@@ -137,7 +137,7 @@ def test_several_acks_of_one_consumer_are_left_for_a_run(acks: ModuleType) -> No
 
 @BOTH
 @pytest.mark.parametrize("command", [odd_ack(request_id=0), with_ack_set(), with_first_chunk()])
-def test_what_is_not_plain_ends_a_mix(acks: ModuleType, command: CommandAck) -> None:
+def test_an_ack_that_is_not_plain_ends_a_mix(acks: ModuleType, command: CommandAck) -> None:
     plain = ack(7, [(1, 2)])
     assert take_mix(acks, framed(command) + plain) is None
     assert take_mix(acks, plain + framed(command) + plain) == ([(7, 1, 2)], len(plain))

@@ -62,7 +62,7 @@ def test_a_run_of_adds_ends_where_anything_changes(requests: ModuleType, other: 
         b"",
     ],
 )
-def test_what_is_not_a_plain_add_is_left_where_it_is(requests: ModuleType, data: bytes) -> None:
+def test_a_request_that_is_not_a_plain_add_is_not_taken(requests: ModuleType, data: bytes) -> None:
     assert take_adds(requests, data) is None
 
 

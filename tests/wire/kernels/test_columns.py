@@ -87,7 +87,7 @@ def test_messages_are_taken_as_protobuf_reads_them(batches: list[list[tuple[byte
 
 
 @given(st.lists(_MESSAGES, min_size=1, max_size=3), st.randoms(use_true_random=False))
-def test_whatever_bytes_are_taken_alike_and_never_otherwise_than_protobuf_reads_them(batches: list[Any], chance: Any) -> None:
+def test_both_kernels_take_any_bytes_alike_and_never_otherwise_than_protobuf(batches: list[Any], chance: Any) -> None:
     payloads, counts = [], []
     for each in batches:
         hurt = bytearray(b"".join(map(_encoded, each)))
@@ -162,7 +162,7 @@ def test_keys_and_values_are_copied_as_protobuf_reads_them(batches: list[Any], w
 
 
 @given(st.lists(_MESSAGES, min_size=1, max_size=3), st.randoms(use_true_random=False))
-def test_whatever_bytes_are_copied_alike_and_never_beyond_the_room(batches: list[Any], chance: Any) -> None:
+def test_both_kernels_copy_any_bytes_alike_in_rooms_of_any_size(batches: list[Any], chance: Any) -> None:
     payloads, counts = [], []
     for each in batches:
         hurt = bytearray(b"".join(map(_encoded, each)))

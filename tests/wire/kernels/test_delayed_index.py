@@ -38,7 +38,7 @@ def test_a_segment_is_what_protobuf_makes_of_it_both_ways(given_facts: list[tupl
     assert decode_segment(memoryview(encoded)) == arrays(given_facts)
 
 
-def test_what_was_cancelled_is_no_fact_and_what_is_unknown_is_passed_over() -> None:
+def test_cancelled_delays_and_unknown_fields_are_passed_over() -> None:
     segment = SnapshotSegment()
     segment.indexes.add(timestamp=5, ledger_id=3, entry_id=1, delayed_operation_type=DelayedOperationType.CANCEL)
     segment.indexes.add(timestamp=6, ledger_id=3, entry_id=2, delayed_operation_type=DelayedOperationType.DELAY)

@@ -138,7 +138,7 @@ def test_compiled_plain_and_protobuf_agree(
 
 
 @BOTH
-def test_what_is_kept_nowhere_has_no_id_of_its_own(messages: ModuleType) -> None:
+def test_non_persistent_messages_have_no_id_of_their_own(messages: ModuleType) -> None:
     run = replace(stored([b"a", b"b", b"c"], ledger_id=7, first_entry_id=126), is_passing=True)
     for part in (run, run.entries(127, 2)):
         frames = unframe(messages.message_frames(part, range(part.count), 1, 2, None, None, None))

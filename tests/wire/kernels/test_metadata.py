@@ -281,7 +281,7 @@ OPTIONAL: dict[str, st.SearchStrategy[Any]] = {
     st.fixed_dictionaries({}, optional=OPTIONAL),
     st.booleans(),
 )
-def test_whatever_protobuf_writes_is_read(
+def test_any_message_metadata_that_protobuf_writes_is_read(
     producer_name: str, sequence_id: int, publish_time: int, fields: dict[str, Any], checksum: bool
 ) -> None:
     message = MessageMetadata(producer_name=producer_name, sequence_id=sequence_id, publish_time=publish_time, **fields)

@@ -90,7 +90,7 @@ def test_batches_are_taken_with_their_numbers(found: list[tuple[list[bytes], int
 
 
 @given(st.lists(_SECTIONS, min_size=1, max_size=3), st.randoms(use_true_random=False))
-def test_whatever_bytes_are_taken_alike(sections: list[bytes], chance: Any) -> None:
+def test_both_kernels_take_any_bytes_alike(sections: list[bytes], chance: Any) -> None:
     parts = []
     for each in sections:
         hurt = bytearray(each)

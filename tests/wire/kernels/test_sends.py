@@ -96,7 +96,7 @@ def test_a_payload_without_checksum_is_taken(sends: ModuleType) -> None:
         send(1, 0, b"\x0e\x02\0\0\0\0" + section()),
     ],
 )
-def test_what_is_not_plain_is_left_to_the_slow_path(sends: ModuleType, odd: bytes) -> None:
+def test_a_send_that_is_not_plain_is_left_to_the_slow_path(sends: ModuleType, odd: bytes) -> None:
     assert take(sends, odd) is None
     run = take(sends, send(1, 0) + odd)
     assert run is not None
@@ -147,7 +147,7 @@ def test_a_receipt_is_what_apaches_broker_writes(sends: ModuleType) -> None:
 
 
 @BOTH
-def test_what_is_kept_nowhere_has_one_id(sends: ModuleType) -> None:
+def test_receipts_of_non_persistent_messages_share_one_id(sends: ModuleType) -> None:
     run = sent(4, [(1, 0), (2, 0), (BIG, BIG)])
     for ledger_id, entry_id, said in ((0, 0, 0), (-1, -1, BIG)):
         receipts = [command.send_receipt for command, _ in unframe(sends.send_receipts(run, ledger_id, entry_id, True))]

@@ -67,7 +67,7 @@ def test_each_entry_has_the_time_and_the_index_of_its_last_message(
 
 
 @BOTH
-def test_what_does_not_fit_is_refused(stamps: ModuleType) -> None:
+def test_counts_and_entries_that_do_not_fit_are_refused(stamps: ModuleType) -> None:
     batch = blank([SECTION])
     with pytest.raises(ValueError, match="2 numbers of messages for 1 entries"):
         stamps.stamp(batch, array("I", (1, 1)), 0, 0, True)

@@ -26,7 +26,7 @@ def without(values: dict[str, str], key: str) -> dict[str, str]:
 
 
 @pytest.mark.parametrize("values", [{}, TLS, MUTUAL, ROLES])
-def test_what_is_whole_is_taken(values: dict[str, str]) -> None:
+def test_complete_security_settings_are_accepted(values: dict[str, str]) -> None:
     build_settings(BookieSecuritySettings, values)
 
 
@@ -60,7 +60,7 @@ def test_what_is_whole_is_taken(values: dict[str, str]) -> None:
         ),
     ],
 )
-def test_what_is_half_configured_is_refused_by_the_name_of_the_key(values: dict[str, str], said: str) -> None:
+def test_half_configured_security_is_refused_by_the_name_of_the_key(values: dict[str, str], said: str) -> None:
     with pytest.raises(BadSetting, match=said):
         build_settings(BookieSecuritySettings, values)
 

@@ -60,7 +60,7 @@ def test_the_runs_to_copy_are_the_entries_that_the_write_sets_name_each_once(
 
 
 @given(copies(), st.integers(0, 100))
-def test_what_is_read_at_a_bookie_are_entries_that_it_should_have_the_first_and_the_last_among_them(
+def test_entries_probed_at_a_bookie_are_its_own_with_the_first_and_the_last_among_them(
     world: tuple[Quorum, Fragment, list[int]], percentage: int
 ) -> None:
     quorum, fragment, _ = world
@@ -82,7 +82,7 @@ def test_what_is_read_at_a_bookie_are_entries_that_it_should_have_the_first_and_
 
 
 @pytest.mark.parametrize(("between", "count"), [(99, 9), (100, 10)])
-def test_of_each_of_so_many_equal_parts_one_entry_is_read(between: int, count: int) -> None:
+def test_one_entry_of_each_equal_part_is_probed(between: int, count: int) -> None:
     """Ten percent; the last one of each part, by this chance."""
     fragment = Fragment(7, 8 + between, ("a:1",))
     probed = probed_entries(Quorum(1, 1, 1), fragment, 0, 10, lambda: 0.999)

@@ -29,7 +29,7 @@ def in_virtual_time(scenario: Callable[[], Coroutine[Any, Any, None]]) -> None:
 
 @pytest.mark.parametrize("digest", ["CRC32", "MAC", "CRC32C", "DUMMY"])
 @pytest.mark.parametrize("quorum", [(2, 2, 2), (3, 3, 2), (4, 2, 2), (5, 3, 2)])
-def test_what_two_lost_bookies_had_is_copied_and_they_are_named_no_more(digest: str, quorum: tuple[int, int, int]) -> None:
+def test_entries_of_lost_bookies_are_copied_and_the_bookies_named_no_more(digest: str, quorum: tuple[int, int, int]) -> None:
     async def scenario() -> None:
         world = RepairWorld(8, RepairSettings(rereplication_entry_batch_size=4))
         await world.up()

@@ -25,7 +25,7 @@ def test_incident_3239_an_empty_ledger_is_freed_of_a_lost_bookie_too() -> None:
     assert freed.segments == (Segment(0, (C, B)),)
 
 
-def test_what_is_lost_silent_or_lacking_is_to_be_repaired_and_an_open_segment_is_only_told() -> None:
+def test_lost_and_silent_copies_are_to_be_repaired_and_an_open_segment_is_only_reported() -> None:
     plan = plan_repair(OPEN, {A, B, D}, {(0, 1): Lack.SILENT})
     assert plan == LedgerPlan((FragmentPlan(Fragment(0, 9, (A, B, C)), {1: Lack.SILENT, 2: Lack.LOST}),), ())
     assert plan.failed_replicas == (B,), "C is not there: whether it is lost is not said here"

@@ -57,7 +57,7 @@ def test_a_ledger_is_made_and_written_while_one_of_three_bookies_is_away() -> No
     run(scenario())
 
 
-def test_what_a_dead_writer_made_so_is_marked_by_whoever_recovers_it() -> None:
+def test_recovery_marks_a_ledger_that_a_dead_writer_made_without_a_bookie() -> None:
     async def scenario() -> None:
         cluster, client, away = await with_one_away()
         writer = await client.create({})
@@ -93,7 +93,7 @@ def test_none_is_made_where_an_entry_would_have_no_ack_quorum(sizes: tuple[int, 
     run(scenario())
 
 
-def test_who_left_the_cluster_for_good_is_not_named() -> None:
+def test_a_bookie_that_left_the_cluster_for_good_is_not_named() -> None:
     async def scenario() -> None:
         cluster, client, away = await with_one_away()
         await MemoryStore(FixedClock(), cluster.shared, alone=False).delete(f"{COOKIES}/{away[0]}")

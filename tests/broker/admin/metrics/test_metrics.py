@@ -116,7 +116,7 @@ def test_without_series_of_topics_there_are_sums_of_namespaces() -> None:
     play(scenario)
 
 
-def test_what_is_asked_for_beside_has_its_settings() -> None:
+def test_settings_turn_optional_metrics_on_and_off() -> None:
     async def scenario(world: AdminWorld) -> None:
         await busy(world)
         world.service.meters.settings = MetricsSettings(
@@ -226,7 +226,7 @@ def test_labels_are_escaped() -> None:
     assert labels(cluster='a"b\\c\nd') == '{cluster="a\\"b\\\\c\\nd"} '
 
 
-def test_what_was_told_is_let_go_in_parts() -> None:
+def test_a_table_lets_go_of_its_rows_in_parts() -> None:
     table = Table((("a", "gauge"),))
     for number in range(2 * ROWS_LET_GO + 1):
         table.add(str(number), (number,))

@@ -19,7 +19,7 @@ def absent_patterns() -> list[str]:
     return found
 
 
-def test_what_the_boards_ask_for_and_is_not_told_has_a_reason() -> None:
+def test_each_metric_that_the_dashboards_ask_for_and_is_absent_has_a_reason() -> None:
     patterns = absent_patterns()
     unexplained = [name for name in stock_metrics()[NOT_HERE] if not any(fnmatch(name, each) for each in patterns)]
     assert unexplained == []

@@ -90,7 +90,7 @@ def test_schemas_are_counted_by_namespace_and_by_what_became_of_them() -> None:
     play(scenario)
 
 
-def test_who_was_let_in_and_who_was_not_is_told_by_provider_and_reason() -> None:
+def test_authentications_are_counted_by_provider_and_refusals_by_reason() -> None:
     meters = AuthenticationMeters()
     meters.let_in(Principal("a", "tls"), 0.0)
     meters.let_in(Principal("a", "token", expires_at=1000.0 + 7 * 60), 1000.0)

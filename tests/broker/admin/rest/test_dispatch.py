@@ -111,7 +111,7 @@ def test_text_is_read_bare_as_java_sends_it_and_quoted_as_go_does() -> None:
     assert call("POST", "/text", b'"apart')[0] == 400
 
 
-def test_who_may_not_ask_is_refused_before_anything_else() -> None:
+def test_an_unauthenticated_request_is_refused_with_401() -> None:
     assert call("GET", "/secret")[:2] == (401, {"reason": "Who are you?"})
 
 

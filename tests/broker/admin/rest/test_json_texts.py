@@ -22,7 +22,7 @@ def test_the_texts_together_are_what_the_encoder_makes(value: Any, factor: int, 
     assert "".join(json_texts(document, encode)) == encode(document)
 
 
-def test_of_a_large_document_no_text_is_long() -> None:
+def test_a_large_document_is_encoded_in_short_texts() -> None:
     document = {"subscriptions": {f"s-{number}": {"a": number, "b": [1, 2, 3]} for number in range(3000)}}
     assert max(map(len, json_texts(document, encode))) < 1000
 

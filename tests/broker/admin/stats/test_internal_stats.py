@@ -19,7 +19,7 @@ async def told(world: StoredWorld) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("kind", [SubscriptionType.SHARED, SubscriptionType.KEY_SHARED, SubscriptionType.EXCLUSIVE])
-def test_where_a_dispatcher_reads_on_and_that_it_waits(kind: SubscriptionType) -> None:
+def test_a_dispatchers_read_position_and_whether_it_waits_are_shown(kind: SubscriptionType) -> None:
     async def scenario() -> None:
         world = StoredWorld()
         await world.open()
@@ -73,7 +73,7 @@ def test_the_ledger_that_is_written_to_is_told_apart_as_apache_does() -> None:
     run(scenario)
 
 
-def test_when_the_last_ledger_was_begun_is_told_before_and_after_the_first_append() -> None:
+def test_the_creation_time_of_the_last_ledger_is_shown_before_and_after_the_first_append() -> None:
     """Apache never tells 1970: its ledger begins when the topic is opened. Here it is begun by the first append."""
 
     async def scenario() -> None:

@@ -28,7 +28,7 @@ def test_an_open_ledger_has_no_length_yet_and_ensembles_follow_each_other() -> N
     assert "state=OPEN, digestType=CRC32C, password=OMITTED, ensembles={0=[a:1, b:2], 7=[a:1, c:3]}" in safe_text(changed)
 
 
-def test_it_is_found_by_the_ledger_s_id_and_absent_where_there_is_none() -> None:
+def test_ledger_metadata_is_found_by_id_and_absent_if_missing_or_damaged() -> None:
     async def scenario() -> None:
         store = MemoryStore(RealClock())
         await store.commit([Put("/ledgers/00/0000/L0007", encode_ledger_metadata(METADATA.closed(0, 12800)))])

@@ -107,7 +107,7 @@ def test_an_answer_is_taken_from_wherever_it_is_and_what_is_missing_is_none() ->
     ],
     ids=["circle", "nothing", "cut off", "no JSON", "too large", "endless", "error", "elsewhere"],
 )
-def test_whatever_else_is_answered_is_told_as_the_other_brokers_failure(answers: list[bytes]) -> None:
+def test_any_other_answer_of_another_broker_is_reported_as_its_failure(answers: list[bytes]) -> None:
     async def ask(url: str) -> None:
         with pytest.raises(Refusal) as refused:
             await ask_json(Neighbours(), Advertised("", url), "/a")

@@ -38,7 +38,9 @@ async def closed(peer: Peer) -> set[int]:
     ],
     ids=["both", "consume", "produce", "another's grant"],
 )
-def test_who_may_no_more_is_closed_and_who_still_may_stays(left: dict[str, list[str]], told: set[Any]) -> None:
+def test_a_revoked_permission_closes_its_producers_or_consumers_and_no_others(
+    left: dict[str, list[str]], told: set[Any]
+) -> None:
     async def scenario() -> None:
         async with secured() as server:
             await server.grant(namespace_auth=BOTH)
@@ -75,7 +77,7 @@ def test_an_admin_of_the_tenant_that_is_none_any_more_is_closed() -> None:
     play(scenario)
 
 
-def test_what_is_granted_elsewhere_concerns_nobody_here_and_who_has_left_is_not_told() -> None:
+def test_grants_of_another_namespace_close_nothing_and_a_client_that_left_is_not_told() -> None:
     async def scenario() -> None:
         async with secured() as server:
             await server.grant(namespace_auth=BOTH)

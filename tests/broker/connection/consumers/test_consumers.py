@@ -315,7 +315,7 @@ def test_transactions_are_not_enabled(command: BaseCommand) -> None:
         ({"topic": "t", "schema_version": bytes(8)}, api.TopicNotFound),
     ],
 )
-def test_what_is_wrong_with_a_request_for_a_schema_is_said_in_its_response(fields: dict[str, Any], error: int) -> None:
+def test_the_error_of_a_schema_request_is_in_its_response(fields: dict[str, Any], error: int) -> None:
     async def scenario() -> None:
         async with a_peer() as peer:
             asked = api.CommandGetSchema(request_id=3, **fields)

@@ -14,7 +14,7 @@ def message(*, is_encrypted: bool) -> bytes:
     return payload_section(metadata, b"text")
 
 
-def test_what_is_not_encrypted_is_refused_where_it_has_to_be_and_its_neighbours_are_stored() -> None:
+def test_only_unencrypted_messages_are_refused_and_only_if_encryption_is_required() -> None:
     async def scenario() -> None:
         async with a_peer() as peer:
             taken = await peer.produce()

@@ -57,7 +57,7 @@ def test_a_checksum_error_keeps_its_place_among_the_receipts() -> None:
     play(scenario)
 
 
-def test_what_a_go_client_survives_is_what_refused_messages_get() -> None:
+def test_a_refused_message_gets_an_error_that_a_go_client_survives() -> None:
     """Any SEND_ERROR but NotAllowed and TopicTerminated makes it close the connection."""
 
     async def scenario() -> None:

@@ -62,7 +62,7 @@ def play(steps: list[tuple[int, int, int]]) -> None:
 
 @settings(max_examples=300, deadline=None)
 @given(STEPS)
-def test_when_all_receipts_are_out_every_gate_is_open_and_all_memory_is_back(steps: list[tuple[int, int, int]]) -> None:
+def test_every_gate_is_open_and_all_memory_is_back_after_the_last_receipt(steps: list[tuple[int, int, int]]) -> None:
     play(steps)
 
 

@@ -30,7 +30,7 @@ def stored(metadata: api.MessageMetadata, *, has_checksum: bool = True) -> memor
 
 @pytest.mark.parametrize("has_checksum", [True, False])
 @pytest.mark.parametrize("said", [{}, {"txnid_most_bits": 9}, {"txnid_most_bits": TXN.most, "txnid_least_bits": TXN.least}])
-def test_what_is_stored_names_the_transaction_and_is_else_as_it_was(said: dict[str, int], has_checksum: bool) -> None:
+def test_a_stored_message_names_its_transaction_and_is_otherwise_unchanged(said: dict[str, int], has_checksum: bool) -> None:
     section = split_section(stored(of(**said), has_checksum=has_checksum))
     verify(section)
     found = message_metadata(section)

@@ -84,7 +84,7 @@ def test_a_namespace_that_is_not_there_has_no_topics(mode: api.CommandGetTopicsO
     play(scenario)
 
 
-def test_what_is_no_namespace_has_no_list() -> None:
+def test_a_topic_list_of_an_invalid_namespace_is_refused() -> None:
     async def scenario() -> None:
         async with a_peer() as peer:
             assert (await peer.ask(topics(namespace="nowhere"))).error.error == api.InvalidTopicName

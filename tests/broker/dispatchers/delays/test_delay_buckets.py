@@ -58,7 +58,7 @@ waiting = st.dictionaries(places.map(lambda place: Position(*place)), st.integer
 
 @settings(max_examples=100, deadline=None)
 @given(waiting, st.sampled_from((1, 7, 100)), st.integers(0, 1 << 20), st.data())
-def test_what_was_stored_waits_as_before_without_what_is_gone_and_is_due_at_the_same_tick(
+def test_stored_delays_wait_as_before_without_gone_entries_and_are_due_at_the_same_tick(
     drawn: dict[Position, int], tick_ms: int, later_ms: int, data: st.DataObject
 ) -> None:
     times = {position: START_MS + delay for position, delay in drawn.items()}
@@ -149,15 +149,15 @@ def test_the_end_of_a_ledger_is_the_end_of_a_bucket_where_that_is_enough() -> No
     assert step(waits({3: 50, 4: 60}), [], START, Position(4, 60)) == Store(START, Position(4, 60))
 
 
-def test_what_is_too_much_for_one_bucket_is_cut() -> None:
+def test_entries_too_many_for_one_bucket_are_cut() -> None:
     assert step(waits({3: 700, 4: 900}), [], START, Position(4, 900)) == Store(START, Position(4, 0))
     assert step(waits({3: 700, 4: 900}), [], Position(3, 100), Position(5, 0)) == Store(Position(3, 100), Position(4, 0))
     assert step(waits({3: 50, 4: 1900}), [], START, Position(5, 0)) == Store(START, Position(4, 950))
     assert step(waits({3: 1900}), [], Position(3, 100), Position(4, 0)) == Store(Position(3, 100), Position(3, 1100))
 
 
-def test_of_very_many_that_came_at_once_a_bucket_has_the_usual_number_and_the_next_one_follows() -> None:
-    """They are in memory several times while one is written."""
+def test_very_many_entries_at_once_fill_a_bucket_of_the_usual_size_and_the_next_follows() -> None:
+    """The entries are in memory several times while one bucket is written."""
     delays = waits(dict.fromkeys(range(3, 23), 50_000))
     first = next_step([], delays, START, Position(23, 0), BucketRule(), is_quiet=False)
     assert first == Store(START, Position(9, 0))
@@ -167,7 +167,7 @@ def test_of_very_many_that_came_at_once_a_bucket_has_the_usual_number_and_the_ne
     )
 
 
-def test_what_a_lost_bucket_was_about_is_stored_again_before_anything_new() -> None:
+def test_entries_of_a_lost_bucket_are_stored_again_before_anything_new() -> None:
     delays = waits({3: 200, 4: 200, 5: 200, 6: 300})
     known = [bucket(1, (3, 0), (3, 199)), bucket(3, (5, 0), (5, 199))]
     found = step(delays, known, Position(6, 0), Position(6, 300))
@@ -188,7 +188,7 @@ def test_a_bucket_is_of_no_use_when_nothing_waits_between_its_ends() -> None:
     assert step(delays, known, Position(3, 100), Position(3, 100)) == Drop(known)
 
 
-def test_of_too_many_buckets_the_four_neighbours_are_put_together_of_which_least_is_left() -> None:
+def test_too_many_buckets_merge_the_four_neighbours_with_the_fewest_entries_left() -> None:
     delays = waits(dict.fromkeys(range(6), 150))
     known = [bucket(ledger_id, (ledger_id, 0), (ledger_id, 149)) for ledger_id in range(6)]
     delays.remove(2, BitMap(range(140)))
@@ -219,7 +219,7 @@ def test_the_neighbours_that_are_merged_are_those_of_which_least_is_left(counts:
     assert found == Store(best[0].first, best[-1].end, tuple(best))
 
 
-def test_where_only_the_last_neighbours_have_little_left_they_are_merged() -> None:
+def test_the_last_neighbours_are_merged_when_only_they_have_little_left() -> None:
     counts = [50] * MERGED_MAX + [1] * MERGED_MAX
     delays = waits({3 + place: count for place, count in enumerate(counts)})
     buckets = [bucket(place, (3 + place, 0), (3 + place, 49)) for place in range(len(counts))]

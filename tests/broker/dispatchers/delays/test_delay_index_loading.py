@@ -146,7 +146,7 @@ def stored_and_restarted(make: object, count: int, *, soon: int = 0) -> tuple[Re
 
 
 @pytest.mark.parametrize("make", KINDS)
-def test_what_was_stored_is_not_read_from_the_log(make: object) -> None:
+def test_stored_delayed_entries_are_not_read_from_the_log(make: object) -> None:
     wait, positions = stored_and_restarted(make, 300, soon=2)
     wait.join(1)
     wait.answer_reads()
@@ -196,7 +196,7 @@ def test_key_shared_gets_nothing_before_all_is_loaded() -> None:
 
 
 @pytest.mark.parametrize("make", KINDS)
-def test_what_was_delivered_and_not_acknowledged_before_it_was_stored_comes_again(make: object) -> None:
+def test_unacknowledged_entries_delivered_before_a_store_come_again_after_a_restart(make: object) -> None:
     wait = Restarted(make)
     wait.join(1)
     given = [wait.publish() for _ in range(3)]
@@ -234,7 +234,7 @@ def test_markers_among_what_is_looked_at_again_are_acknowledged(make: object) ->
 
 
 @pytest.mark.parametrize("make", KINDS)
-def test_when_delays_are_switched_off_meanwhile_all_of_it_comes(make: object) -> None:
+def test_all_entries_come_when_delays_are_switched_off_during_loading(make: object) -> None:
     wait, positions = stored_and_restarted(make, 20)
     wait.load_some(10)
     wait.times = dict.fromkeys(wait.times, -1)
@@ -246,7 +246,7 @@ def test_when_delays_are_switched_off_meanwhile_all_of_it_comes(make: object) ->
 
 
 @pytest.mark.parametrize("make", KINDS)
-def test_what_is_acknowledged_while_it_is_loaded_is_not_delivered(make: object) -> None:
+def test_entries_acknowledged_during_loading_are_not_delivered(make: object) -> None:
     wait, positions = stored_and_restarted(make, 20)
     consumer = wait.join(1)
     wait.load_some(10)

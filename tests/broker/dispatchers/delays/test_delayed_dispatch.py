@@ -232,7 +232,7 @@ def test_schedules_lose_nothing_repeat_nothing_and_are_never_early(make: object)
 
 @pytest.mark.parametrize("make", KINDS)
 @pytest.mark.parametrize("delay_ms", [1, 999, 1000, 1001, 30_000, 86_400_000])
-def test_in_strict_mode_a_message_comes_at_its_time_or_a_tenth_of_a_tick_later(make: object, delay_ms: int) -> None:
+def test_strict_mode_delivers_a_message_at_its_time_or_up_to_a_tenth_of_a_tick_later(make: object, delay_ms: int) -> None:
     wait = Wait(make)
     wait.join(1)
     position = wait.publish(START_MS + delay_ms)
@@ -246,7 +246,7 @@ def test_in_strict_mode_a_message_comes_at_its_time_or_a_tenth_of_a_tick_later(m
 
 
 @pytest.mark.parametrize("make", KINDS)
-def test_what_is_due_within_a_tick_comes_at_once_unless_strict(make: object) -> None:
+def test_a_message_due_within_a_tick_comes_at_once_unless_strict(make: object) -> None:
     for is_strict in (False, True):
         wait = Wait(make, is_strict=is_strict)
         wait.join(1)
@@ -271,7 +271,7 @@ def test_a_message_without_a_time_does_not_wait_behind_those_that_have_one(make:
 
 
 @pytest.mark.parametrize("make", KINDS)
-def test_who_comes_after_the_last_consumer_left_reads_nothing_again_that_is_held_back(make: object) -> None:
+def test_delayed_entries_are_not_read_again_for_a_consumer_after_the_last_one_left(make: object) -> None:
     wait = Wait(make)
     first = wait.join(1)
     pending = wait.publish()

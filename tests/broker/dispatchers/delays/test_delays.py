@@ -83,7 +83,7 @@ def test_each_entry_is_due_once_never_early_and_never_later_than_a_tick(data: st
         assert len(delays) == len(twin.times)
 
 
-def test_it_wakes_whoever_waits_until_the_next_is_due_and_not_more_often_than_levels_ask() -> None:
+def test_a_delay_of_an_hour_wakes_the_dispatcher_at_its_time_and_at_most_twice_before() -> None:
     delays = Delays(100)
     delays.add(3, 0, array("q", [START_MS + 3_600_000]), array("I", [0]), START_MS)
     now_ms, wakes = START_MS, 0
@@ -97,7 +97,7 @@ def test_it_wakes_whoever_waits_until_the_next_is_due_and_not_more_often_than_le
     assert delays.next_ms() is None
 
 
-def test_what_is_due_in_thousands_of_years_is_looked_at_again_before_ticks_run_out() -> None:
+def test_an_entry_due_in_thousands_of_years_is_looked_at_again_before_ticks_run_out() -> None:
     """2^63-1, the year 9999: kept as far ahead as ticks go, then read again and held back again."""
     delays = Delays(100)
     for entry_id, time in enumerate((NEVER, 253_402_300_799_000)):
@@ -203,7 +203,7 @@ def test_the_kernel_rounds_up_to_ticks(times: list[int], base_ms: int, tick_ms: 
         assert item & 0xFFFFFFFF == (0xFFFFFFF0 + index) & 0xFFFFFFFF
 
 
-def test_as_many_as_may_wait_at_once_make_it_full(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_delays_are_full_when_as_many_entries_wait_as_may(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("broker.dispatchers.delays.delays.ENTRIES_MAX", 3)
     delays = Delays(100)
     for entry_id, is_full in enumerate((False, False, True)):
@@ -211,7 +211,7 @@ def test_as_many_as_may_wait_at_once_make_it_full(monkeypatch: pytest.MonkeyPatc
         assert delays.is_full is is_full
 
 
-def test_what_was_acknowledged_while_nothing_else_waited_wakes_nobody_and_takes_no_memory() -> None:
+def test_an_acknowledged_entry_that_waited_alone_causes_no_wake_and_takes_no_memory() -> None:
     delays = Delays(100)
     delays.add(3, 0, array("q", [START_MS + 10_000]), array("I", [0]), START_MS)
     delays.remove(3, BitMap([0]))

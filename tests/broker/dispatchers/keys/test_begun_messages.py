@@ -47,7 +47,7 @@ def test_a_kept_slot_may_move_when_its_message_is_whole_and_not_before() -> None
     assert begun.may_move
 
 
-def test_what_was_kept_is_forgotten_with_everything_else() -> None:
+def test_clearing_begun_slots_forgets_the_kept_ones_too() -> None:
     begun = BegunSlots()
     begun.delivered(Chunk("a", 0, False), at(0), 10, ONE)
     begun.kept_in(all_of(TWO).assignment())
@@ -67,7 +67,7 @@ def test_a_message_that_another_has_begun_anew_is_not_given_up_with_its_old_firs
     assert not begun
 
 
-def test_when_a_consumer_leaves_only_its_own_messages_are_nobodys() -> None:
+def test_a_consumer_that_leaves_gives_up_only_its_own_chunked_messages() -> None:
     messages, one, two = ChunkedMessages(), receiver(1), receiver(2)
     for uuid, entry_id, owner in (("a", 0, one), ("b", 1, two)):
         messages.read(Chunk(uuid, 0, False), at(entry_id))

@@ -76,7 +76,7 @@ def test_cve_2021_22160_a_token_without_signature_is_refused(alg: str) -> None:
 
 @pytest.mark.parametrize("by", ["secret", "public key"])
 @pytest.mark.parametrize("alg", ["none", "None", "NONE", "HS256", "RS256", "", None, ["RS256"]])
-def test_which_signatures_are_taken_is_decided_here_and_not_by_the_library_alone(
+def test_the_signature_algorithm_is_checked_here_and_not_by_the_library_alone(
     by: str, alg: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With a library that takes every signature, or none."""
@@ -120,7 +120,7 @@ def test_a_key_in_the_head_of_a_token_is_not_looked_at() -> None:
 @pytest.mark.parametrize(
     "given", ["", ".", "..", "a.b.c", "\xff\xfe", token("a")[:-1] + "A", "x" * 70_000, token("a") + "=" * 9]
 )
-def test_what_is_no_token_is_refused_in_a_text_without_it(given: str) -> None:
+def test_an_invalid_token_is_refused_in_a_text_without_it(given: str) -> None:
     with pytest.raises(AuthenticationRefused) as refused:
         ask(by_secret(), given)
     assert len(given) < 10 or given not in str(refused.value)
@@ -228,7 +228,7 @@ def test_several_providers_at_once_on_http_too() -> None:
             authentication.of_request(headers, None, NOW)
 
 
-def test_who_shows_nothing_is_anonymous_if_there_is_such_a_role_and_who_shows_what_is_wrong_is_not() -> None:
+def test_only_a_client_without_credentials_is_anonymous_and_only_if_that_role_is_set() -> None:
     authentication = by_secret(anonymous_user_role="guest")
     assert authentication.of_connection("none", Shown(), NOW).role == "guest"
     assert authentication.of_request({}, None, NOW).role == "guest"
@@ -266,7 +266,7 @@ def test_a_key_that_cannot_be_used_is_told_by_its_setting_and_never_shown(more: 
     assert CANARY not in str(error.value)
 
 
-def test_what_is_half_configured_is_refused() -> None:
+def test_half_configured_security_is_refused() -> None:
     for wrong in (
         {"authentication_enabled": True},
         {"authorization_enabled": True},

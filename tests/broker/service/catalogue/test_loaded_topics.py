@@ -53,7 +53,7 @@ def test_those_who_ask_at_the_same_time_get_the_same_topic() -> None:
     play(scenario)
 
 
-def test_who_may_create_is_not_refused_because_another_may_not() -> None:
+def test_a_load_that_may_create_is_not_refused_with_one_that_may_not() -> None:
     async def scenario() -> None:
         house = House()
         modest, bold = await asyncio.gather(house.load(create=False), house.load(), return_exceptions=True)

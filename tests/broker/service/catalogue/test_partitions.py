@@ -42,7 +42,7 @@ def test_all_partitions_are_there_however_many(count: int) -> None:
     _made(count)
 
 
-def test_what_is_not_quite_made_is_used_by_nobody_and_can_be_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_half_created_partitioned_topic_is_unusable_and_can_be_deleted(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(partitions_module, "MARKS_AT_ONCE", 2)
 
     async def scenario() -> None:

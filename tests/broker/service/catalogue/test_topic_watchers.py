@@ -20,7 +20,7 @@ STEPS = st.lists(st.one_of(st.tuples(st.booleans(), st.sampled_from(NAMES)), st.
 
 
 @given(st.sets(st.sampled_from(NAMES)), STEPS, st.integers(0, 30), st.integers(0, 30))
-def test_what_a_watcher_is_told_adds_up_to_what_there_is(
+def test_the_changes_that_a_watcher_is_told_add_up_to_the_existing_topics(
     first: set[str], steps: list[tuple[bool, str] | str], registered: int, listed: int
 ) -> None:
     """The watcher is registered before the list is read, and `begin` comes later still; "x" does not match."""

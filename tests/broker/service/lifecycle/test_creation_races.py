@@ -129,7 +129,7 @@ def test_a_topic_made_in_two_ways_at_once_becomes_one_of_them_and_who_comes_seco
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_what_was_made_at_the_same_moment_can_be_used_and_deleted_and_made_in_the_other_way(seed: int) -> None:
+def test_the_loser_of_a_creation_race_is_refused_until_the_winner_is_deleted(seed: int) -> None:
     async def scenario(cluster: Cluster) -> None:
         one, other = cluster.brokers
         works = (partial(one.lifecycle.topic, TOPIC, may_create=True), partial(other.creation.create, TOPIC, 2))

@@ -57,7 +57,7 @@ def expired(
         (KEPT, activity(), False),
     ],
 )
-def test_what_is_inactive_depends_on_the_topic_s_policy(
+def test_the_topics_policy_and_activity_decide_whether_it_is_inactive(
     policy: InactiveTopicPolicy, now: TopicActivity, is_deleted: bool
 ) -> None:
     inactivity = Inactivity()
@@ -79,7 +79,9 @@ def test_what_is_inactive_depends_on_the_topic_s_policy(
         (RetentionPolicy(1, 1), 1, 60_000),
     ],
 )
-def test_what_is_stored_is_kept_for_the_time_of_its_retention(retention: RetentionPolicy, entries: int, kept_ms: int) -> None:
+def test_an_inactive_topic_with_entries_is_kept_for_its_retention_time(
+    retention: RetentionPolicy, entries: int, kept_ms: int
+) -> None:
     inactivity, idle = Inactivity(), activity(entries=entries, last_ms=1000)
     assert not expired(inactivity, idle, UNUSED, 1000 + kept_ms - 1, retention)
     assert expired(inactivity, idle, UNUSED, 1000 + kept_ms, retention) == (kept_ms < 1 << 60)

@@ -101,7 +101,7 @@ def test_one_that_is_there_without_partitions_stays_so() -> None:
     play(scenario)
 
 
-def test_who_only_wants_to_know_makes_nothing() -> None:
+def test_a_partitions_request_that_may_not_create_creates_nothing() -> None:
     async def scenario(two: Two) -> None:
         assert (await two.asked.creation.partitions(PASSING, may_create=False)).partitions == 0
         assert (await two.owner.catalogue.partitioned_topics.get(PASSING)).partitions == 0

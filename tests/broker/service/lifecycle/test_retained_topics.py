@@ -111,7 +111,7 @@ def test_a_partition_is_kept_by_the_retention_of_its_topic_and_so_are_the_partit
     play(scenario, BrokerSettings(broker_delete_inactive_partitioned_topic_metadata_enabled=True))
 
 
-def test_what_all_subscriptions_have_read_is_kept_by_retention_too() -> None:
+def test_retention_also_keeps_a_topic_whose_subscriptions_are_caught_up() -> None:
     async def scenario(world: AdminWorld) -> None:
         topic = await publish(world)
         await set_retention(world, "namespace", THREE_HOURS)

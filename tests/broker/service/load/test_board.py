@@ -55,7 +55,7 @@ def test_the_next_owner_goes_on_where_the_one_before_left_off() -> None:
     play(scenario)
 
 
-def test_it_is_apaches_node_and_form() -> None:
+def test_a_bundle_history_is_read_from_its_node_and_an_invalid_one_is_an_error() -> None:
     async def scenario() -> None:
         async with a_cluster(1) as houses:
             (house,) = houses.values()

@@ -77,7 +77,7 @@ def test_a_history_that_is_none_is_an_error(value: bytes) -> None:
         decode_history(value)
 
 
-def test_how_much_has_changed() -> None:
+def test_the_changed_share_of_a_load_is_its_relative_change() -> None:
     one = BrokerLoad(Usage(0.5), {"b": BundleStats(100.0, 0.0, 1000.0)})
     assert one.changed_share(one) == 0
     assert one.changed_share(BrokerLoad(Usage(0.55), one.bundles)) == pytest.approx(0.1)

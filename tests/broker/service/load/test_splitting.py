@@ -72,7 +72,7 @@ def test_the_cuts_of_each_algorithm() -> None:
         lambda bundle: cut_boundaries((0, 1000, HASH_MAX), bundle, [100, 200], 3),
     ],
 )
-def test_what_cannot_be_cut_says_why(cut: object) -> None:
+def test_an_impossible_split_is_refused_and_names_the_namespace(cut: object) -> None:
     with pytest.raises(CannotSplit, match="t/n"):
         cut(Bundle(NAMESPACE, 0, 1000))  # type: ignore[operator]
 

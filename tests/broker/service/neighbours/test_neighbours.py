@@ -93,7 +93,7 @@ def test_a_broker_shows_its_own_credentials(plugin: str, parameters: str, header
 
 
 @pytest.mark.parametrize(("method", "asked"), [("POST", 2), ("DELETE", 2), ("PUT", 1)])
-def test_what_has_moved_is_done_where_it_is_and_what_is_to_be_given_up_has_been(method: str, asked: int) -> None:
+def test_a_redirect_is_followed_for_a_post_or_delete_and_not_for_a_put(method: str, asked: int) -> None:
     async def scenario() -> None:
         async with Other(DONE).running() as owner:
             sent_on = f"HTTP/1.1 307 T\r\nLocation: http://127.0.0.1:{owner.port}/a\r\nContent-Length: 0\r\n\r\n".encode()
@@ -314,7 +314,7 @@ class Batches(Policies):
             self._transport.write(encode(BaseCommand(type=BaseCommand.MESSAGE, message=told), payload_section(metadata, b"x")))
 
 
-def test_what_is_read_elsewhere_gives_back_as_many_permits_as_its_batches_have_messages() -> None:
+def test_reading_a_remote_event_log_returns_a_permit_for_each_message_of_a_batch() -> None:
     """Other writers may write batches: with one permit returned for each, the reading ended."""
 
     async def scenario() -> None:
@@ -364,7 +364,7 @@ def test_only_who_is_to_have_the_topic_policies_is_asked_to_take_them(tmp_path: 
         ("", {"broker_client_tls_enabled": True, "broker_client_trust_certs_file_path": "/none"}, "brokerClientTrustCerts"),
     ],
 )
-def test_what_is_half_set_is_refused(plugin: str, given: dict[str, Any], remedy: str) -> None:
+def test_half_configured_broker_client_settings_are_refused(plugin: str, given: dict[str, Any], remedy: str) -> None:
     with pytest.raises((BadSetting, ValueError), match=remedy):
         neighbours(plugin, **given)
 
@@ -378,7 +378,9 @@ def test_what_is_half_set_is_refused(plugin: str, given: dict[str, Any], remedy:
         ("http", "", "https://o:2", "https://o:2"),
     ],
 )
-def test_who_came_over_tls_is_sent_on_over_tls(scheme: str, http_url: str, http_url_tls: str, expected: str) -> None:
+def test_a_redirect_keeps_the_scheme_of_the_request_if_the_owner_has_it(
+    scheme: str, http_url: str, http_url_tls: str, expected: str
+) -> None:
     scope = {"type": "http", "method": "GET", "scheme": scheme, "path": "/a", "query_string": b"b=c", "headers": []}
     answer = redirect(Request({**scope, "server": ("here", 1)}), Advertised("", http_url, "", http_url_tls))
     assert (answer.status_code, answer.headers["location"]) == (307, f"{expected}/a?b=c")

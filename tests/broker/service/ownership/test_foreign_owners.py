@@ -41,7 +41,7 @@ async def only(houses: dict[str, House]) -> House:
     return house
 
 
-def test_what_it_serves_is_given_up_when_such_a_broker_comes_and_taken_again_when_it_has_gone() -> None:
+def test_a_broker_gives_up_its_topics_while_an_apache_extensible_load_manager_is_there() -> None:
     async def scenario() -> None:
         async with a_cluster(1) as houses:
             house = await only(houses)

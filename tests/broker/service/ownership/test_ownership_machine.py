@@ -156,7 +156,7 @@ def test_no_order_of_answers_lets_two_serve_or_one_serve_what_it_gave_away(steps
 # ---- The driver: brokers on one tree
 
 
-def test_whoever_is_asked_names_the_same_owner_and_only_that_one_serves() -> None:
+def test_all_brokers_name_the_same_owner_and_only_the_owner_serves() -> None:
     async def scenario() -> None:
         async with a_cluster(2) as houses:
             first, second = houses.values()

@@ -45,7 +45,7 @@ def test_an_event_that_is_cut_off_or_has_more_is_refused(cut: int) -> None:
         decode(PULSAR_EVENT, APACHES + b"\0" * cut)
 
 
-def test_what_is_stored_is_there_after_the_system_topic_was_unloaded_and_read_anew() -> None:
+def test_stored_topic_policies_survive_an_unload_of_the_system_topic() -> None:
     async def scenario(world: AdminWorld) -> None:
         documents = world.service.topic_policies
         await documents.change(TOPIC, set_to(maxProducerPerTopic=5))
@@ -136,7 +136,7 @@ def test_a_topic_that_is_deleted_takes_its_policies_with_it() -> None:
     play(scenario)
 
 
-def test_what_somebody_else_writes_is_heard_of_also_after_the_system_topic_was_unloaded() -> None:
+def test_policies_of_another_writer_are_heard_of_after_an_unload_of_the_system_topic() -> None:
     async def scenario(world: AdminWorld) -> None:
         documents = world.service.topic_policies
         await documents.change(TOPIC, set_to(maxProducerPerTopic=5))

@@ -95,7 +95,7 @@ def test_the_segments_that_have_something_due_are_read_first_and_each_once() -> 
     run(scenario())
 
 
-def test_of_one_that_was_not_finished_what_is_there_is_true_but_it_is_not_whole() -> None:
+def test_an_unfinished_bucket_is_readable_but_not_whole() -> None:
     async def scenario() -> None:
         shared = FakeLedgers()
         ledgers = FakeLedgerStore(shared)
@@ -110,7 +110,7 @@ def test_of_one_that_was_not_finished_what_is_there_is_true_but_it_is_not_whole(
 
 
 @pytest.mark.parametrize("entries", [[], [b"\x0a\x05"], [b"\xff"]])
-def test_what_does_not_begin_as_a_bucket_is_none(entries: list[bytes]) -> None:
+def test_a_ledger_that_does_not_begin_as_a_bucket_is_damaged(entries: list[bytes]) -> None:
     async def scenario() -> None:
         ledgers = FakeLedgerStore(FakeLedgers())
         writer = await ledgers.create({})

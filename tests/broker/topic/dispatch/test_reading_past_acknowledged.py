@@ -13,7 +13,7 @@ COUNT = 5000
 
 
 @pytest.mark.parametrize("kind", SubscriptionType)
-def test_what_is_acknowledged_up_to_mark_delete_is_not_read_again(kind: SubscriptionType) -> None:
+def test_acknowledged_entries_up_to_mark_delete_are_not_read_again(kind: SubscriptionType) -> None:
     async def scenario() -> None:
         world = TopicWorld()
         positions = await world.publish_many(COUNT)

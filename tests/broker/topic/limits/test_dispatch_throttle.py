@@ -129,7 +129,7 @@ def test_the_broker_s_rate_holds_for_all_topics_and_without_rates_there_is_no_th
     run(scenario)
 
 
-def test_whoever_leaves_while_a_read_waits_leaves_nothing_behind() -> None:
+def test_a_consumer_that_leaves_while_a_read_waits_does_not_hold_up_the_next() -> None:
     async def scenario() -> None:
         world = TopicWorld()
         world.topic.upkeep.apply(TopicPolicies(dispatch_rate=TEN))

@@ -14,7 +14,7 @@ def test_a_bucket_begins_full_and_holds_no_more() -> None:
     assert bucket.available(100.0) == 6
 
 
-def test_what_was_too_much_is_paid_back_with_time() -> None:
+def test_tokens_taken_beyond_the_limit_are_paid_back_with_time() -> None:
     bucket = TokenBucket(10, 2.0, now=0.0)
     bucket.take(30, 0.0)
     assert bucket.available(0.0) == -20
@@ -33,7 +33,7 @@ def test_whichever_of_the_two_has_run_out_is_waited_for() -> None:
 
 
 @given(st.integers(1, 500), st.floats(0.5, 10), st.lists(st.tuples(st.floats(0, 3), st.integers(0, 400)), max_size=60))
-def test_whoever_waits_gets_the_rate_and_at_most_a_period_and_one_run_more(
+def test_a_taker_that_waits_exceeds_the_rate_by_at_most_a_period_and_one_run(
     rate: int, seconds: float, steps: list[tuple[float, int]]
 ) -> None:
     bucket, now, taken, largest = TokenBucket(rate, seconds, now=0.0), 0.0, 0, 0

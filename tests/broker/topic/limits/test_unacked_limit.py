@@ -84,7 +84,7 @@ class Broker:
 
 
 @pytest.mark.parametrize("kind", [SubscriptionType.SHARED, SubscriptionType.KEY_SHARED])
-def test_at_the_limit_the_large_subscriptions_wait_and_the_small_ones_go_on(kind: SubscriptionType) -> None:
+def test_large_subscriptions_wait_at_the_limit_and_small_ones_go_on(kind: SubscriptionType) -> None:
     async def scenario() -> None:
         broker = Broker()
         large, small = broker.worlds
@@ -125,7 +125,7 @@ def test_a_subscription_goes_on_when_it_is_down_to_half_of_its_share_though_the_
     run(scenario)
 
 
-def test_who_leaves_takes_its_count_along_and_exclusive_ones_have_none() -> None:
+def test_a_consumer_that_leaves_takes_its_count_along_and_exclusive_ones_have_none() -> None:
     async def scenario() -> None:
         broker = Broker()
         world, other = broker.worlds

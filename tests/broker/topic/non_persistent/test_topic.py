@@ -94,7 +94,7 @@ def test_everybody_who_is_there_gets_what_is_published_and_later_ones_do_not() -
 
 
 @pytest.mark.parametrize("kind", list(SubscriptionType))
-def test_what_nobody_has_permits_for_is_dropped_and_counted(kind: SubscriptionType) -> None:
+def test_messages_without_permits_are_dropped_and_counted(kind: SubscriptionType) -> None:
     async def scenario() -> None:
         world = World()
         topic = await world.open()
@@ -114,7 +114,7 @@ def test_what_nobody_has_permits_for_is_dropped_and_counted(kind: SubscriptionTy
 
 
 @pytest.mark.parametrize("kind", list(SubscriptionType))
-def test_whose_connection_takes_no_more_gets_nothing_until_it_does(kind: SubscriptionType) -> None:
+def test_a_consumer_with_a_full_connection_gets_nothing_until_it_is_writable(kind: SubscriptionType) -> None:
     async def scenario() -> None:
         world = World()
         topic = await world.open()
@@ -301,7 +301,7 @@ def test_an_exclusive_producer_keeps_the_others_out() -> None:
     run(scenario)
 
 
-def test_what_needs_storage_is_refused() -> None:
+def test_operations_that_need_storage_are_refused() -> None:
     async def scenario() -> None:
         world = World()
         topic = await world.open()

@@ -39,7 +39,7 @@ def test_an_exclusive_producer_is_fenced_by_shared_ones() -> None:
     assert codes(door.arrive(2, EXCLUSIVE)) == [FENCED]
 
 
-def test_nobody_is_admitted_before_the_epoch_is_stored() -> None:
+def test_no_producer_is_admitted_before_the_epoch_is_stored() -> None:
     door = Door(4, stores=False)
     assert door.arrive(1, EXCLUSIVE) == [StoreEpoch(ProducerKey(1), 5)]
     assert codes(door.arrive(2, SHARED)) == [BUSY]
@@ -47,7 +47,7 @@ def test_nobody_is_admitted_before_the_epoch_is_stored() -> None:
     assert door.stored(1, 5) == [Admit(ProducerKey(1), 5)]
 
 
-def test_when_the_epoch_cannot_be_stored_the_producer_is_refused_and_the_next_one_tries() -> None:
+def test_a_producer_whose_epoch_cannot_be_stored_is_refused_and_the_next_one_tries() -> None:
     door = Door(stores=False)
     door.arrive(1, EXCLUSIVE)
     assert door.arrive(2, WAIT) == [Enqueue(ProducerKey(2))]
@@ -156,7 +156,7 @@ def test_the_same_name_is_free_once_its_holder_turns_out_to_be_gone() -> None:
     assert door.asked == [CheckPredecessor(ProducerKey(2), ProducerKey(1))]
 
 
-def test_nobody_is_asked_on_the_connection_that_asks() -> None:
+def test_a_predecessor_on_the_same_connection_is_not_asked() -> None:
     door = Door(checks=False)
     door.arrive(1, SHARED, "same")
     twin = door.requests[ProducerKey(1)]
@@ -170,7 +170,7 @@ def test_an_exclusive_producer_that_is_gone_keeps_nobody_out(mode: AccessMode) -
     assert door.arrive(2, mode) == [Admit(ProducerKey(2), 0 if mode is SHARED else 1)]
 
 
-def test_who_waits_for_the_dead_producer_goes_before_who_found_it_dead() -> None:
+def test_a_producer_waiting_for_a_dead_one_goes_before_the_one_that_found_it_dead() -> None:
     door = Door(dead=[1])
     door.arrive(1, EXCLUSIVE)
     door.arrive(2, WAIT)
@@ -179,7 +179,7 @@ def test_who_waits_for_the_dead_producer_goes_before_who_found_it_dead() -> None
     assert codes(effects) == [FENCED]
 
 
-def test_of_two_that_ask_for_a_dead_ones_name_the_first_gets_it() -> None:
+def test_the_first_of_two_producers_gets_the_name_of_a_dead_one() -> None:
     door = Door(checks=False)
     door.arrive(1, SHARED, "same")
     assert door.arrive(2, SHARED, "same") == [CheckPredecessor(ProducerKey(2), ProducerKey(1))]

@@ -115,7 +115,7 @@ class Crowd:
         max_size=40,
     )
 )
-def test_whatever_happens_one_exclusive_producer_at_most_and_epochs_only_grow(steps: list[Step]) -> None:
+def test_any_events_leave_at_most_one_exclusive_producer_and_epochs_only_grow(steps: list[Step]) -> None:
     crowd = Crowd()
     for step in steps:
         crowd.step(*step)

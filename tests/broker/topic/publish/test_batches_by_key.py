@@ -54,7 +54,7 @@ def by_key(*batches: Sequence[int]) -> SendRun:
     return with_messages(send_run([ids[0] for ids in batches], bodies), sum(map(len, batches)))
 
 
-def test_what_lies_between_the_ids_of_another_batch_is_stored_once() -> None:
+def test_a_batch_between_the_ids_of_another_batch_is_stored_once() -> None:
     async def scenario() -> None:
         world = await world_with()
         producer, sink = await world.producer()
@@ -88,7 +88,7 @@ def test_the_largest_ids_are_looked_at_too(first: int) -> None:
     assert has_gaps(batch([first, first + 1, first + 3]))
 
 
-def test_what_says_nothing_of_ids_has_none_and_of_what_cannot_be_read_the_first_id_alone_is_certain() -> None:
+def test_a_batch_without_ids_has_no_gaps_and_an_unreadable_one_counts_as_having_gaps() -> None:
     assert not has_gaps(batch((3, 5), tells=False))
     assert not has_gaps(body("p", 3, num_messages_in_batch=5)), "without a key"
     assert has_gaps(batch((3, 4), encryption_keys=[EncryptionKeys(key="k", value=b"v")]))

@@ -30,7 +30,7 @@ def judge(known: Deduplication, first: int, last: int | None = None, chunk: Chun
     return verdict
 
 
-def test_what_is_persisted_is_a_repeat_and_what_is_only_pushed_is_unknown() -> None:
+def test_a_persisted_message_is_a_repeat_and_one_that_is_only_pushed_is_unknown() -> None:
     known = machine()
     stored(known, "p", 0, 1)
     assert known.push_run("p", 2, 4, 0)
@@ -152,7 +152,7 @@ def test_a_snapshot_says_nothing_of_what_is_only_pushed() -> None:
     assert known.unsaved_entries == 0
 
 
-def test_what_came_before_all_is_known_counts_and_is_not_judged() -> None:
+def test_messages_noted_before_a_restore_count_without_being_judged() -> None:
     known = machine()
     known.note("p", 4, 0)
     known.note("p", NOTHING, 0)
@@ -173,7 +173,7 @@ def test_names_go_that_nobody_has_used_for_long_and_those_in_use_stay() -> None:
     assert [judge(known, 1, name=name) for name in ("used", "busy", "idle")] == [REPEATED, REPEATED, STORE]
 
 
-def test_of_too_many_names_the_oldest_go_and_a_snapshot_has_the_youngest() -> None:
+def test_the_oldest_of_too_many_names_go_and_a_snapshot_has_the_youngest() -> None:
     known = machine(producers_max=2)
     for place in range(4):
         assert known.push_run(f"p{place}", 0, 0, place)
@@ -230,7 +230,7 @@ def test_a_chunk_that_is_stored_takes_back_nothing_of_those_that_are_on_their_wa
     assert [judge(known, 5, chunk=chunk) for chunk in chunks] == [REPEATED, UNKNOWN, UNKNOWN]
 
 
-def test_of_several_messages_that_were_refused_the_oldest_has_to_come_first() -> None:
+def test_the_oldest_of_several_refused_messages_has_to_come_first() -> None:
     known = machine()
     known.refused("p", 5, 0)
     known.refused("p", 3, 0)

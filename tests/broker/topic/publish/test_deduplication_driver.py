@@ -77,7 +77,7 @@ def receipts(sink: ProducerEnd) -> list[tuple[list[int], Position]]:
     return [(heard[1], heard[2]) for heard in sink.heard if heard[0] == "receipts"]
 
 
-def test_what_is_sent_again_is_answered_and_not_stored_again() -> None:
+def test_a_message_sent_again_is_answered_and_not_stored_again() -> None:
     async def scenario() -> None:
         world = await world_with()
         producer, sink = await world.producer()
@@ -130,7 +130,7 @@ def test_f28_what_may_yet_be_stored_is_refused_so_that_the_client_asks_again_and
     run(scenario)
 
 
-def test_who_comes_back_waits_until_what_it_sent_before_is_settled() -> None:
+def test_a_returning_producer_waits_until_its_earlier_messages_are_settled() -> None:
     async def scenario() -> None:
         world = await world_with()
         world.ledger.hold = True

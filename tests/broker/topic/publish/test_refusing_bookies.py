@@ -44,7 +44,7 @@ def test_a_topic_whose_bookies_take_nothing_keeps_its_consumers_and_sends_its_pr
     run(scenario)
 
 
-def test_what_is_published_before_a_refusal_is_heard_of_does_not_overtake_what_was_refused(
+def test_messages_published_before_a_refusal_is_heard_do_not_overtake_the_refused_ones(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     async def scenario() -> None:

@@ -172,7 +172,7 @@ ASKED: dict[str, Callable[[PersistentTopic], object]] = {
 
 
 @pytest.mark.parametrize("what", ASKED)
-def test_what_a_topic_is_asked_for_all_the_time_costs_the_same_with_many_subscriptions(what: str) -> None:
+def test_frequent_questions_to_a_topic_cost_the_same_with_many_subscriptions(what: str) -> None:
     found = list[int]()
 
     async def scenario(count: int) -> None:
@@ -227,7 +227,7 @@ def test_a_subscription_that_went_back_has_a_backlog_again() -> None:
 
 @given(st.lists(st.tuples(st.integers(0, 4), st.booleans(), st.integers(0, 3)), max_size=30))
 @settings(deadline=None, max_examples=40)
-def test_what_consumers_add_up_to_is_what_a_look_at_each_of_them_finds(steps: list[tuple[int, bool, int]]) -> None:
+def test_consumer_totals_equal_the_sums_over_all_consumers(steps: list[tuple[int, bool, int]]) -> None:
     async def scenario() -> None:
         world = TopicWorld()
         there: dict[int, TopicConsumer] = {}

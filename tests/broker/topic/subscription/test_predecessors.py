@@ -90,7 +90,7 @@ def test_an_exclusive_consumer_that_is_gone_makes_room_for_the_newcomer(durable:
     run(scenario)
 
 
-def test_of_two_that_wait_for_the_same_answer_one_is_accepted() -> None:
+def test_one_of_two_consumers_that_wait_for_the_same_answer_is_accepted() -> None:
     async def scenario() -> None:
         world = TopicWorld()
         old = await consumer_peer(world)
@@ -164,7 +164,9 @@ def test_looking_for_sticky_consumers_in_the_way_costs_time_linear_in_their_rang
         ({"type": KEY_SHARED}, {"type": KEY_SHARED, "address": ELSEWHERE}),
     ],
 )
-def test_nobody_is_in_the_way_of_other_types_nor_on_the_same_connection(there: dict[str, Any], comes: dict[str, Any]) -> None:
+def test_shared_and_failover_consumers_and_those_of_one_connection_are_not_in_the_way(
+    there: dict[str, Any], comes: dict[str, Any]
+) -> None:
     async def scenario() -> None:
         consumer, _ = await TopicWorld().consumer(**there)
         assert in_the_way([consumer], replace(SUBSCRIBE, **comes)) == []

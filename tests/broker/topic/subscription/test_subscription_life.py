@@ -13,7 +13,7 @@ EXCLUSIVE, SHARED = SubscriptionType.EXCLUSIVE, SubscriptionType.SHARED
 FAILOVER, KEY_SHARED = SubscriptionType.FAILOVER, SubscriptionType.KEY_SHARED
 
 
-def test_what_a_shared_consumer_has_not_acknowledged_goes_to_the_others_when_it_leaves() -> None:
+def test_unacknowledged_entries_of_a_shared_consumer_that_leaves_go_to_the_others() -> None:
     async def scenario() -> None:
         world = TopicWorld()
         first, got = await world.consumer(type=SHARED)

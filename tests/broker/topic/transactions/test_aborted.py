@@ -11,7 +11,7 @@ IDS = st.builds(TxnId, st.integers(0, 2), st.integers(0, 6))
 
 
 @given(st.lists(st.tuples(st.integers(0, 3), IDS, st.integers(0, 2)), max_size=60))
-def test_what_is_forgotten_of_aborted_transactions_is_what_was_in_earlier_ledgers(steps: list[tuple[int, TxnId, int]]) -> None:
+def test_only_aborted_transactions_of_earlier_ledgers_are_forgotten(steps: list[tuple[int, TxnId, int]]) -> None:
     aborted, twin, ledger = AbortedTransactions(), dict[TxnId, int](), 0
     for forget, txn_id, forward in steps:
         ledger += forward

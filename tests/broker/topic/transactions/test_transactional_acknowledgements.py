@@ -80,7 +80,7 @@ def test_they_count_when_it_is_committed_also_after_a_kill(kind: SubscriptionTyp
     run(scenario)
 
 
-def test_who_comes_second_gets_a_conflict_and_nothing_of_the_rest() -> None:
+def test_a_second_acknowledgement_in_a_transaction_conflicts_and_acknowledges_nothing() -> None:
     async def scenario() -> None:
         world, consumer, sink = await opened()
         one, two, three, *_ = sink.positions
@@ -103,7 +103,7 @@ def test_who_comes_second_gets_a_conflict_and_nothing_of_the_rest() -> None:
 
 @pytest.mark.parametrize("kind", [SubscriptionType.SHARED, SubscriptionType.KEY_SHARED])
 @pytest.mark.parametrize("asked", [False, True])
-def test_what_an_aborted_transaction_acknowledged_is_delivered_again(kind: SubscriptionType, asked: bool) -> None:
+def test_entries_acknowledged_in_an_aborted_transaction_are_delivered_again(kind: SubscriptionType, asked: bool) -> None:
     """Also when its consumer has asked for everything again meanwhile."""
 
     async def scenario() -> None:
@@ -122,7 +122,7 @@ def test_what_an_aborted_transaction_acknowledged_is_delivered_again(kind: Subsc
     run(scenario)
 
 
-def test_what_is_pending_is_returned_when_its_consumer_is_gone() -> None:
+def test_an_abort_returns_the_pending_entries_of_a_consumer_that_left() -> None:
     async def scenario() -> None:
         world, consumer, sink = await opened(count=4)
         _, other = await world.consumer(type=SubscriptionType.SHARED, consumer_id=2)
@@ -201,7 +201,7 @@ def test_shared_subscriptions_take_no_cumulative_ones() -> None:
     run(scenario)
 
 
-def test_what_its_coordinator_has_forgotten_is_returned_and_comes_too_late_afterwards() -> None:
+def test_a_transaction_its_coordinator_forgot_returns_its_entries_and_is_refused_afterwards() -> None:
     async def scenario() -> None:
         world, consumer, sink = await opened(count=3)
         await consumer.acknowledge_in(ONE, acks(sink.positions[0]))
@@ -338,7 +338,9 @@ def test_a_reader_acknowledges_in_transactions_without_a_log() -> None:
 
 
 @pytest.mark.parametrize(("ledger_id", "entry_id", "size"), [(3, 0, (1 << 31) - 1), (3, 1 << 40, 0), (3, -1, 0), (-1, 0, 0)])
-def test_what_there_cannot_be_is_refused_with_all_that_came_with_it(ledger_id: int, entry_id: int, size: int) -> None:
+def test_an_impossible_acknowledgement_is_refused_with_the_rest_of_its_command(
+    ledger_id: int, entry_id: int, size: int
+) -> None:
     async def scenario() -> None:
         world, consumer, sink = await opened()
         asked = Position(ledger_id, entry_id)

@@ -74,7 +74,7 @@ def test_a_topic_is_not_terminated_while_a_transaction_is_open_which_could_not_e
     run(scenario)
 
 
-def test_what_ended_before_a_topic_was_loaded_is_not_counted_again() -> None:
+def test_transactions_ended_before_a_topic_was_loaded_are_not_counted_again() -> None:
     async def scenario() -> None:
         world = TransactionWorld()
         await world.open()
@@ -169,7 +169,7 @@ def test_an_end_is_repeated_without_harm_and_a_commit_of_what_was_aborted_is_ref
     run(scenario)
 
 
-def test_what_was_committed_stays_committed_and_of_two_ends_at_once_only_the_first_is_done() -> None:
+def test_a_committed_transaction_stays_so_and_only_the_first_of_two_ends_at_once_is_done() -> None:
     async def scenario() -> None:
         world = TransactionWorld()
         await world.open()
@@ -192,7 +192,7 @@ def test_what_was_committed_stays_committed_and_of_two_ends_at_once_only_the_fir
     run(scenario)
 
 
-def test_what_comes_for_a_transaction_that_has_ended_is_refused() -> None:
+def test_a_message_for_a_transaction_that_has_ended_is_refused() -> None:
     async def scenario() -> None:
         world = TransactionWorld()
         await world.open()
@@ -215,7 +215,7 @@ def test_what_comes_for_a_transaction_that_has_ended_is_refused() -> None:
     run(scenario)
 
 
-def test_what_a_coordinator_has_forgotten_is_aborted() -> None:
+def test_a_transaction_that_its_coordinator_forgot_is_aborted() -> None:
     async def scenario() -> None:
         world = TransactionWorld()
         await world.open()

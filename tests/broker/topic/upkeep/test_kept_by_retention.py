@@ -142,7 +142,7 @@ async def stored(world: StoredWorld) -> int:
 
 
 @pytest.mark.parametrize(("way", "policies"), WAYS.values(), ids=WAYS)
-def test_whatever_takes_a_backlog_away_retention_keeps_the_messages(way: Way, policies: TopicPolicies) -> None:
+def test_retention_keeps_the_messages_however_their_backlog_is_removed(way: Way, policies: TopicPolicies) -> None:
     async def scenario() -> None:
         kept = with_retention(policies, FOR_EVER)
         world = await filled(kept)
@@ -166,7 +166,7 @@ def test_retention_by_time_counts_from_the_end_of_each_ledger(minutes: int) -> N
 
 
 @pytest.mark.parametrize("holder", ["s", COMPACTION_CURSOR, "pulsar.dedup"])
-def test_what_one_cursor_has_not_read_is_kept_without_retention(holder: str) -> None:
+def test_messages_that_one_cursor_has_not_read_are_kept_without_retention(holder: str) -> None:
     async def scenario() -> None:
         world = await filled(TopicPolicies(retention=NO_RETENTION))
         await world.log.open_cursor(holder, EARLIEST)

@@ -124,7 +124,7 @@ def test_a_message_that_does_not_say_how_old_it_is_does_not_expire() -> None:
     run(scenario)
 
 
-def test_what_expires_while_it_is_with_a_consumer_is_not_delivered_again_and_frees_its_place() -> None:
+def test_a_message_that_expires_with_a_consumer_is_not_redelivered_and_frees_its_place() -> None:
     async def scenario() -> None:
         world = TopicWorld()
         consumer, sink = await world.consumer(type=SubscriptionType.SHARED)

@@ -66,7 +66,7 @@ def test_segments_and_their_index_are_read_as_they_were_written(
 
 
 @given(st.binary(max_size=40))
-def test_what_is_no_record_is_told(data: bytes) -> None:
+def test_arbitrary_bytes_raise_nothing_but_bad_snapshot(data: bytes) -> None:
     for decode in (records.decode_single, records.decode_segment, records.decode_index):
         try:
             decode(data)

@@ -69,7 +69,7 @@ def test_a_client_has_no_more_unacknowledged_messages_than_its_queue_is_large() 
     assert permits(machine.on_text(command(told(effects)[0]["messageId"]), START)) == [], "twice counts once"
 
 
-def test_in_pull_mode_the_client_is_sent_as_many_messages_as_it_permits() -> None:
+def test_a_client_in_pull_mode_is_sent_as_many_messages_as_it_permits() -> None:
     machine, begun = session(is_pulled=True)
     assert begun == []
     effects = machine.on_text(command(type="permit", permitMessages=2), START)

@@ -35,7 +35,7 @@ def test_each_text_of_the_client_makes_room_for_one_message() -> None:
     assert told(machine.on_text(json.dumps({"type": "isEndOfTopic"}).encode(), START)) == [{"endOfTopic": False}]
 
 
-def test_in_pull_mode_permits_make_room() -> None:
+def test_permits_of_a_client_in_pull_mode_make_room() -> None:
     machine = session(is_pulled=True)
     assert machine.on_text(b"{}", START) == []
     effects = machine.on_text(b'{"type":"permit","permitMessages":3}', START)

@@ -37,7 +37,7 @@ def test_a_cursor_with_segments_is_a_set_of_acknowledged_messages_restarted_at_a
             raise
 
 
-def test_what_a_reset_forgot_cannot_be_evicted_from_what_came_after_it() -> None:
+def test_evicting_a_segment_from_before_a_reset_keeps_later_acknowledgements() -> None:
     """Schedule 1992: the cache let go of a segment from before the reset, and with it of acknowledgements from after it."""
     with tiny():
         cursor = Model(0).cursor
@@ -87,7 +87,7 @@ def save(found: HolePages, cursor: Acknowledgements) -> None:
     found.stored(plan, entry_ids)
 
 
-def test_what_a_save_costs_depends_on_what_changed_not_on_the_number_of_segments(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cost_of_a_save_depends_on_the_changes_not_on_the_number_of_segments(monkeypatch: pytest.MonkeyPatch) -> None:
     with tiny():
         few, visits = visits_of_a_save(20, monkeypatch)
         many, visits_of_many = visits_of_a_save(200, monkeypatch)

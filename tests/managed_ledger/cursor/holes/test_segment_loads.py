@@ -57,7 +57,7 @@ def in_one_ledger(scenario: Callable[[DurableCursor, Any, list[Any]], Any], **se
         run(whole())
 
 
-def test_what_was_read_before_a_roll_over_is_not_taken_for_what_the_new_ledger_has(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_segment_read_before_a_roll_over_is_not_taken_for_one_of_the_new_ledger(monkeypatch: pytest.MonkeyPatch) -> None:
     """The segment has the same entry id in both ledgers. Acknowledgements in between were forgotten, and saved so."""
 
     async def scenario(cursor: DurableCursor, _: Any, positions: list[Any]) -> None:
@@ -103,7 +103,7 @@ def test_a_load_over_many_segments_ends_although_the_cache_holds_none() -> None:
     in_one_ledger(scenario)
 
 
-def test_what_a_save_needs_stays_until_it_is_written() -> None:
+def test_segments_that_a_save_needs_stay_until_they_are_written() -> None:
     """Loads for the way back to Apache's format pushed out resident segments, and those the others, round and round.
 
     Nor does a delivery that loads meanwhile push any of it out.
@@ -123,7 +123,7 @@ def test_what_a_save_needs_stays_until_it_is_written() -> None:
     in_one_ledger(scenario, managed_ledger_max_unacked_ranges_to_persist=15)
 
 
-def test_what_is_asked_for_again_and_again_stays_in_the_cache() -> None:
+def test_a_segment_that_is_used_again_and_again_stays_in_the_cache() -> None:
     async def scenario(cursor: DurableCursor, world: Any, positions: list[Any]) -> None:
         ledger_id, cache = positions[0].ledger_id, world.ledgers._around.holes
         cache._bytes_max = 3 * max(segment.weight for segment in cursor.acknowledgements.segments(ledger_id, 0, ENTRIES - 1))
@@ -208,7 +208,7 @@ def test_a_load_or_a_save_in_flight_does_nothing_to_what_comes_after_a_reset(mil
 def test_a_load_that_takes_over_what_is_no_longer_so_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(StoredHoles, "_place", lambda _, segment: (segment.entry_id, segment.addition_id))
     with pytest.raises(AssertionError):
-        test_what_was_read_before_a_roll_over_is_not_taken_for_what_the_new_ledger_has(monkeypatch)
+        test_a_segment_read_before_a_roll_over_is_not_taken_for_one_of_the_new_ledger(monkeypatch)
 
 
 def test_eviction_of_what_is_not_stored_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -226,7 +226,7 @@ def test_eviction_of_what_is_not_stored_is_found(monkeypatch: pytest.MonkeyPatch
 def test_a_save_that_does_not_hold_what_it_needs_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(HolePages, "is_held", property(lambda _: False, lambda _, value: None), raising=False)
     with pytest.raises((AssertionError, TimeoutError)):
-        test_what_a_save_needs_stays_until_it_is_written()
+        test_segments_that_a_save_needs_stay_until_they_are_written()
 
 
 def test_a_cache_that_keeps_nothing_of_what_was_just_asked_for_is_found(monkeypatch: pytest.MonkeyPatch) -> None:

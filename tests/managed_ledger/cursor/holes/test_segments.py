@@ -73,7 +73,7 @@ def test_a_mark_delete_that_runs_up_to_a_segment_on_disk_asks_for_it() -> None:
     assert list(cursor.holes.pages.wanted) == [Position(1, 5)]
 
 
-def test_what_was_loaded_and_is_not_used_can_be_let_go_before_anything_was_saved() -> None:
+def test_a_loaded_segment_that_is_not_used_is_evictable_before_any_save() -> None:
     pages = stored((3, 0))
     pages.loaded(Position(3, 0), {3: BitMap([1, 2])}, {}, is_whole=True)
     assert pages.absent == 0

@@ -61,7 +61,7 @@ def test_brokers_clusters_tenants_and_namespaces_are_those_of_the_standalone() -
         ("/nothing", "Not Found"),
     ],
 )
-def test_what_is_not_there_is_404_in_apaches_words(path: str, reason: str) -> None:
+def test_missing_resources_are_404_in_apaches_words(path: str, reason: str) -> None:
     async def scenario(world: AdminWorld) -> None:
         assert (await world.get(path)).refused == (404, reason)
 

@@ -66,7 +66,7 @@ def test_those_who_ask_at_the_same_time_share_one_message() -> None:
     play(scenario)
 
 
-def test_of_another_broker_that_one_is_asked_and_an_unknown_one_is_404() -> None:
+def test_a_health_check_of_another_broker_is_redirected_and_of_an_unknown_one_is_404() -> None:
     async def scenario(world: AdminWorld) -> None:
         await world.store.put("/loadbalance/brokers/other:8080", b'{"webServiceUrl":"http://other:8080"}')
         answer = await world.get(f"{HEALTH}?brokerId=other:8080")

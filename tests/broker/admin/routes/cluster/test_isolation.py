@@ -60,7 +60,9 @@ def test_a_broker_is_told_with_the_policies_that_it_is_in() -> None:
         ("GET", "/admin/v2/namespaces/public/none/antiAffinity", (404, "Namespace does not exist")),
     ],
 )
-def test_what_is_not_there_is_refused_in_apaches_words(method: str, path: str, refused: tuple[int, str]) -> None:
+def test_missing_policies_clusters_and_domains_are_refused_in_apaches_words(
+    method: str, path: str, refused: tuple[int, str]
+) -> None:
     async def scenario(world: AdminWorld) -> None:
         assert (await world.call(method, path)).refused == refused
 

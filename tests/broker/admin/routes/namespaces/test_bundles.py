@@ -73,7 +73,7 @@ def test_a_bundle_of_a_standalone_is_unloaded_with_its_topics_alone() -> None:
     play(scenario)
 
 
-def test_how_a_standalone_has_split_is_known_after_a_restart() -> None:
+def test_a_bundle_split_of_a_standalone_is_known_after_a_restart() -> None:
     async def scenario(world: AdminWorld) -> None:
         assert (await world.call("PUT", f"{NAMESPACE}/0x00000000_0x40000000/split")).status == 204
         again = OwnerOfAll(world.store, 4, world.service.lifecycle.close_topics)

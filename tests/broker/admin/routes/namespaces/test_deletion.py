@@ -116,7 +116,7 @@ def test_names_that_clients_make_up_do_not_fill_the_counts_of_schemas() -> None:
     assert len(meters.by_namespace) == NAMESPACES_MAX
 
 
-def test_how_a_deleted_namespace_was_cut_is_forgotten() -> None:
+def test_the_bundles_of_a_deleted_namespace_are_forgotten() -> None:
     async def scenario() -> None:
         store = MemoryStore(RealClock())
         cuts = NamespaceBundles(store, 4)

@@ -75,7 +75,7 @@ def test_policies_are_in_force_at_once_on_topics_loaded_before_and_after_and_not
     play(scenario)
 
 
-def test_what_another_broker_changes_is_in_force_when_the_watch_tells_and_garbage_changes_nothing() -> None:
+def test_policies_changed_by_another_broker_take_effect_and_garbage_changes_nothing() -> None:
     async def scenario(world: AdminWorld) -> None:
         topic = await world.loaded(f"{NAME}/t")
         document = await stored(world)
@@ -109,7 +109,7 @@ def test_what_another_broker_changes_is_in_force_when_the_watch_tells_and_garbag
         ("backlogQuota?backlogQuotaType=x", QUOTA, 400, "backlogQuotaType: expected destination_storage, message_age"),
     ],
 )
-def test_what_cannot_be_is_refused_and_changes_nothing(path: str, body: Any, status: int, reason: str) -> None:
+def test_an_invalid_policy_is_refused_and_changes_nothing(path: str, body: Any, status: int, reason: str) -> None:
     async def scenario(world: AdminWorld) -> None:
         before = await stored(world)
         answer = await world.call("POST", f"{NAMESPACE}/{path}", body)

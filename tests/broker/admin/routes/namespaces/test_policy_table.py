@@ -92,7 +92,7 @@ def test_a_policy_of_a_namespace_that_is_not_there_is_404(name: str) -> None:
     play(scenario)
 
 
-def test_what_asks_for_nothing_of_a_missing_feature_may_be_said() -> None:
+def test_a_policy_of_a_missing_feature_may_be_set_to_a_harmless_value() -> None:
     async def scenario(world: AdminWorld) -> None:
         for policy in POLICIES:
             for value in policy.harmless:

@@ -100,7 +100,7 @@ def test_a_range_that_is_none_is_412(text: str) -> None:
         ("GET", "/lookup/v2/topic/persistent/public/default/a%20b", "?authoritative=true"),
     ],
 )
-def test_what_another_broker_serves_is_asked_there(method: str, path: str, there: str) -> None:
+def test_a_request_for_a_topic_of_another_broker_is_redirected_to_it(method: str, path: str, there: str) -> None:
     async def scenario(world: AdminWorld) -> None:
         await world.done("PUT", "t")
         world.service.lookup.owners = AnotherOwner(Answer(OTHER.address, is_redirect=True))

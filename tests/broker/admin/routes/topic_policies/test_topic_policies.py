@@ -172,7 +172,7 @@ BAD: list[tuple[str, Any, int, str]] = [
 
 
 @pytest.mark.parametrize(("path", "body", "status", "reason"), BAD)
-def test_what_cannot_be_set_is_refused_and_says_why(path: str, body: Any, status: int, reason: str) -> None:
+def test_an_invalid_topic_policy_is_refused_with_the_reason(path: str, body: Any, status: int, reason: str) -> None:
     async def scenario(world: AdminWorld) -> None:
         await world.done("PUT", "t")
         answer = await world.topic("POST", f"t/{path}", body)
@@ -221,7 +221,7 @@ def test_a_backlog_must_not_grow_as_old_as_what_is_retained() -> None:
     play(scenario)
 
 
-def test_what_holds_for_schemas_is_what_the_namespace_says_until_the_topic_does() -> None:
+def test_schema_policies_are_the_namespaces_until_the_topic_has_its_own() -> None:
     async def scenario(world: AdminWorld) -> None:
         namespace, strategy = "/admin/v2/namespaces/public/default", "schemaCompatibilityStrategy"
         await world.done("PUT", "t")
@@ -239,7 +239,7 @@ def test_what_holds_for_schemas_is_what_the_namespace_says_until_the_topic_does(
 
 
 @pytest.mark.parametrize("off", [{"topic_level_policies_enabled": False}, {"system_topic_enabled": False}])
-def test_where_topics_have_no_policies_all_their_routes_say_so_and_topics_do_without(off: dict[str, bool]) -> None:
+def test_disabled_topic_policies_refuse_all_their_routes_and_topics_do_without(off: dict[str, bool]) -> None:
     """405 with Apache's words, which Terraform's provider looks for."""
     settings = BrokerSettings(**off)  # type: ignore[arg-type]  # of one type both
 

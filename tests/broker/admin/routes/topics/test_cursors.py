@@ -47,7 +47,7 @@ def backlog(topic: Any, name: str = "s") -> int:
     ],
     ids=["expire", "clear", "clear in a bundle"],
 )
-def test_what_is_done_to_all_subscriptions_is_not_done_to_compactions_own(path: str) -> None:
+def test_operations_on_all_subscriptions_leave_out_compactions_own(path: str) -> None:
     async def scenario(world: AdminWorld) -> None:
         topic = await filled(world)
         await topic.create_subscription("__compaction", from_earliest=True, properties={})

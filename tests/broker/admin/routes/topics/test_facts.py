@@ -53,7 +53,7 @@ def test_a_message_is_examined_from_either_end(query: str, entry: int) -> None:
     play(scenario)
 
 
-def test_what_is_not_there_yet_is_501_for_a_topic_that_is_there_and_404_for_another() -> None:
+def test_offload_is_501_for_an_existing_topic_and_404_for_a_missing_one() -> None:
     async def scenario(world: AdminWorld) -> None:
         await world.done("PUT", "t")
         for method in ("GET", "PUT"):
@@ -63,7 +63,7 @@ def test_what_is_not_there_yet_is_501_for_a_topic_that_is_there_and_404_for_anot
     play(scenario)
 
 
-def test_how_a_compaction_stands_is_told_and_a_topic_that_cannot_be_compacted_says_so() -> None:
+def test_the_compaction_status_is_shown_and_a_topic_that_cannot_be_compacted_says_so() -> None:
     async def scenario(world: AdminWorld) -> None:
         await world.done("PUT", "t")
         await world.done("PUT", "p/partitions", 2)

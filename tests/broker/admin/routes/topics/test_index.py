@@ -44,7 +44,7 @@ def test_the_entry_that_holds_an_index_is_told_and_a_subscription_reset_to_it_be
 
 
 @pytest.mark.parametrize("query", ["", "?index=", "?index=-1", "?index=x", "?index=" + "9" * 20])
-def test_what_is_no_index_is_404(query: str) -> None:
+def test_an_invalid_message_index_is_404(query: str) -> None:
     async def scenario(world: AdminWorld) -> None:
         await filled(world)
         status, reason = (await world.topic("GET", f"t/getMessageIdByIndex{query}")).refused

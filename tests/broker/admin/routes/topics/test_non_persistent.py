@@ -96,7 +96,7 @@ def test_stats_tell_what_is_dropped_and_subscriptions_that_are_not_durable() -> 
         ("PUT", "/t/compaction", 405),
     ],
 )
-def test_what_is_about_stored_messages_is_refused(method: str, path: str, status: int) -> None:
+def test_operations_on_stored_messages_are_refused(method: str, path: str, status: int) -> None:
     async def scenario(world: AdminWorld) -> None:
         await done(world, "PUT", "/t")
         assert (await ask(world, method, path)).status == status

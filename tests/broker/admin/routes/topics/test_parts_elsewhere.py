@@ -119,7 +119,7 @@ def test_properties_are_gathered_and_the_last_messages_too(monkeypatch: pytest.M
     play(scenario)
 
 
-def test_where_all_have_nothing_to_expire_it_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_expiry_is_409_if_no_partition_has_anything_to_expire(monkeypatch: pytest.MonkeyPatch) -> None:
     other = Elsewhere(monkeypatch)
 
     async def scenario(world: AdminWorld) -> None:

@@ -24,7 +24,7 @@ def test_a_topic_is_created_once_and_deleted_once() -> None:
 
 
 @pytest.mark.parametrize("name", ["t-s__transaction_pending_ack", "t-s__transaction_pending_ack/partitions"])
-def test_what_transactions_keep_for_themselves_is_not_created(name: str) -> None:
+def test_a_pending_acknowledgement_topic_is_not_created_on_request(name: str) -> None:
     async def scenario(world: AdminWorld) -> None:
         body = 2 if name.endswith("partitions") else None
         assert (await world.topic("PUT", name, body)).refused == (400, "Cannot create topic in system topic format!")

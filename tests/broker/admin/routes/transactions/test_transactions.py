@@ -96,7 +96,7 @@ def test_a_transaction_is_aborted_by_hand_once() -> None:
     play(scenario)
 
 
-def test_what_is_not_there_is_told_by_its_status() -> None:
+def test_missing_transaction_resources_are_404_and_coordinators_only_grow() -> None:
     async def scenario(world: Called) -> None:
         for path in ("coordinatorStats?coordinatorId=3", "coordinatorInternalStats/3", "transactionMetadata/3/0",
                      "transactionMetadata/99999999999/0", "slowTransactions/1?coordinatorId=3"):  # fmt: skip
@@ -226,7 +226,7 @@ def test_topics_and_subscriptions_tell_of_their_transactions() -> None:
     play_plain(scenario)
 
 
-def test_what_transactions_store_beside_a_topic_is_shown() -> None:
+def test_the_transaction_buffer_and_pending_acknowledgements_of_a_topic_are_shown() -> None:
     async def scenario(world: AdminWorld) -> None:
         world.app = admin_app(world.service, world.store, "1", coordinators=cast(Coordinators, object()))
         topic = cast(PersistentTopic, await world.loaded("persistent://public/default/told"))

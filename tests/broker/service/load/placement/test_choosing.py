@@ -53,7 +53,7 @@ def test_an_unloaded_bundle_goes_where_it_was_wished_to(by_load: bool) -> None:
     play(scenario)
 
 
-def test_whoever_is_told_of_a_wish_an_owner_that_is_not_told_gives_up_for_it() -> None:
+def test_a_destination_told_to_another_broker_holds_when_the_owner_unloads() -> None:
     """An owner need not understand `destinationBroker`: of Apache's, only the leader may get it."""
 
     async def scenario() -> None:

@@ -107,7 +107,7 @@ def test_bundles_are_given_up_so_many_at_a_time_and_served_until_then(monkeypatc
     play(scenario)
 
 
-def test_where_metadata_do_not_answer_a_broker_stops_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_broker_stops_in_time_if_the_naming_of_heirs_hangs(monkeypatch: pytest.MonkeyPatch) -> None:
     """The first bundle waits for its heir for so long, the others not at all."""
     monkeypatch.setattr(ownership_driver, "DRAINS_MAX", 1)
 

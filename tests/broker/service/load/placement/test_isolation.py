@@ -69,7 +69,7 @@ def test_apaches_document_is_read_and_written_as_it_is() -> None:
         ({"unload_scope": "some"}, "unload_scope"),
     ],
 )
-def test_what_is_no_policy_is_refused_by_the_name_of_what_is_wrong(changed: dict[str, Any], named: str) -> None:
+def test_an_invalid_isolation_policy_is_refused_by_the_name_of_the_bad_field(changed: dict[str, Any], named: str) -> None:
     with pytest.raises(InvalidPolicy, match=named):
         parse_policy(document(**changed))
     with pytest.raises(MetadataError):
@@ -77,7 +77,7 @@ def test_what_is_no_policy_is_refused_by_the_name_of_what_is_wrong(changed: dict
 
 
 @pytest.mark.parametrize("value", [b"[]", b"{", b"7", b'{"p":7}'])
-def test_what_is_stored_and_no_policies_is_an_error(value: bytes) -> None:
+def test_stored_bytes_that_are_no_policies_are_an_error(value: bytes) -> None:
     with pytest.raises(MetadataError):
         decode_policies(value)
 
@@ -90,7 +90,7 @@ def test_primaries_serve_and_secondaries_help_when_these_are_too_few() -> None:
     assert cluster.allowed("gold/a", ["b4:8080"]) == []
 
 
-def test_what_no_policy_covers_is_served_by_brokers_that_are_nobodys_primary() -> None:
+def test_a_namespace_without_a_policy_is_served_by_brokers_that_are_nobodys_primary() -> None:
     assert policies(gold=GOLD).allowed("silver/a", BROKERS) == ["b3:8080", "b4:8080"]
     assert policies().allowed("silver/a", BROKERS) == BROKERS
     assert policies(gold=GOLD).allowed("silver/a", BROKERS[:2]) == []
@@ -105,7 +105,7 @@ def test_expressions_match_as_a_whole_and_a_broker_by_its_host() -> None:
     assert not IsolationPolicy(("gold",), ("b1",), (), 1, 100).covers("gold/a")
 
 
-def test_of_two_policies_for_a_namespace_the_first_counts() -> None:
+def test_the_first_of_two_policies_for_a_namespace_counts() -> None:
     other = IsolationPolicy(("gold/a",), ("b4",), (), 1, 100)
     assert policies(gold=GOLD, other=other).allowed("gold/a", BROKERS) == ["b1:8080", "b2:8080"]
     assert policies(other=other, gold=GOLD).allowed("gold/a", BROKERS) == ["b4:8080"]
