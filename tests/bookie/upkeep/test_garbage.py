@@ -184,7 +184,8 @@ def test_memtable_entries_of_a_deleted_ledger_are_not_flushed() -> None:
         await bookie.add(sealed(2, 0), KEY)
         await bookie.delete([1])
         assert bookie.ledger_ids() == [2]
-        assert not any(path.endswith(".log") and bookie._storage.index.last_entry_id(1) >= 0 for path in machine.disk.paths())
+        assert [path for path in machine.disk.paths() if path.endswith(".log")], "the deletion flushes"
+        assert [bookie._storage.index.last_entry_id(ledger_id) for ledger_id in (1, 2)] == [-1, 0]
         machine.crash(power_cut=True)
         bookie = await machine.start()
         assert (await bookie.read(2, 0, 1, 1)).count == 1

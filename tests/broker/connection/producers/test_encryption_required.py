@@ -29,6 +29,7 @@ def test_only_unencrypted_messages_are_refused_and_only_if_encryption_is_require
                 assert [error.sequence_id for error in errors] == refused
                 assert all(error.error == api.MetadataError for error in errors)
                 assert all(error.message == "Messages must be encrypted" for error in errors)
-                assert len(answers) == len(kinds)
+                receipts = [command.send_receipt for command in answers if command.type == BaseCommand.SEND_RECEIPT]
+                assert [receipt.sequence_id for receipt in receipts] == [index for index in range(5) if index not in refused]
 
     play(scenario)
