@@ -11,13 +11,13 @@ from typing import Any
 
 from pyroaring import BitMap
 
+from broker.service.topic_name import TopicName
 from wire.client_end import Received
 from wire.errors import RemoteError
 from wire.frames import encode
 from wire.generated.pulsar_api_pb2 import (
     BaseCommand,
     CommandAck,
-    CommandFlow,
     CommandMessage,
     CommandRedeliverUnacknowledgedMessages,
     CommandSubscribe,
@@ -74,7 +74,7 @@ class ConsumerSession:
         self._burials = Burials()
         self._buries = bool(options.dead_letter_topic) and options.subscription_type in SHARED
         self._ended: set[int] = set()
-        self._is_partitioned = len(topics) > 1 or "-partition-" in topics[0]
+        self._partitions = [TopicName.parse(topic).partition_index for topic in topics]
         self._is_unsubscribed = False
 
     @property
@@ -133,7 +133,7 @@ class ConsumerSession:
         size, redeliveries = found.batch_size, about.redelivery_count
         if self._buries and redeliveries > self._options.redeliveries_max:
             self._window.take(place, found.permits, iter(()), 0)
-            bury = self._burials.begun((place, at.ledger_id, at.entry_id), self.topics[place], self._partition(place), found)
+            bury = self._burials.begun((place, at.ledger_id, at.entry_id), self.topics[place], self._partitions[place], found)
             return [*bury, *self._flow()]
         arrived = (Arrived(place, at.ledger_id, at.entry_id, size, redeliveries, each) for each in found.messages)
         self._window.take(place, found.permits, arrived, found.message_count)
@@ -168,7 +168,7 @@ class ConsumerSession:
 
     def _told(self, arrived: Arrived, now: Now) -> str:
         entry, message = (arrived.place, arrived.ledger_id, arrived.entry_id), arrived.message
-        text = id_text(*entry[1:], self._partition(arrived.place), message.batch_index, arrived.batch_size)
+        text = id_text(*entry[1:], self._partitions[arrived.place], message.batch_index, arrived.batch_size)
         self._delivered.pop(text, None)
         self._delivered[text] = _Delivered(entry, message.batch_index)
         self._redelivery.delivered(text, now.seconds)
@@ -180,19 +180,8 @@ class ConsumerSession:
         self._redelivery.settled(text)
         return self._delivered.pop(text, None)
 
-    def _partition(self, place: int) -> int:
-        return int(self.topics[place].rpartition("-partition-")[2]) if self._is_partitioned else -1
-
     def _flow(self) -> list[Effect]:
-        effects: list[Effect] = []
-        if self._is_unsubscribed:
-            return effects
-        for place in range(len(self.topics)):
-            permits = self._window.due_permits(place)
-            if permits:
-                flow = CommandFlow(consumer_id=place, message_permits=permits)
-                effects.append(Send(place, encode(BaseCommand(type=BaseCommand.FLOW, flow=flow))))
-        return effects
+        return [] if self._is_unsubscribed else self._window.flow()
 
     # ---- From the client
 

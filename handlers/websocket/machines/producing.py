@@ -8,6 +8,7 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from broker.service.topic_name import TopicName
 from wire.client_end import Received
 from wire.compression import compress
 from wire.frames import encode
@@ -97,7 +98,7 @@ class ProducerSession:
         initial = options.initial_sequence_id
         self._places = [_Place(options.name, None if initial is None else initial + 1) for _ in topics]
         self._router = Router(options.routing, options.hashing, len(topics), chance)
-        self._is_partitioned = len(topics) > 1 or "-partition-" in topics[0]
+        self._partitions = [TopicName.parse(topic).partition_index for topic in topics]
         self._messages = self._bytes = 0
 
     @property
@@ -143,7 +144,7 @@ class ProducerSession:
         if receipt.sequence_id > own.pending[0].sequence_id:
             return [Reattach(place)]
         done = self._taken(own)
-        at, partition = receipt.message_id, self._partition(place)
+        at, partition = receipt.message_id, self._partitions[place]
         if not done.is_batch:
             return [Tell(ack_text(id_text(at.ledger_id, at.entry_id, partition), done.contexts[0]))]
         size = len(done.contexts)
@@ -166,9 +167,6 @@ class ProducerSession:
 
     def _given_up(self, pending: _Pending, reason: str) -> list[Effect]:
         return [Tell(send_error_text(WebSocketError.UNKNOWN_ERROR, reason, context)) for context in pending.contexts]
-
-    def _partition(self, place: int) -> int:
-        return int(self.topics[place].rpartition("-partition-")[2]) if self._is_partitioned else -1
 
     # ---- The client
 

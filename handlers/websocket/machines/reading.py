@@ -6,10 +6,11 @@ goes on behind the message that it was sent last.
 
 from collections.abc import Sequence
 
+from broker.service.topic_name import TopicName
 from wire.client_end import Received
 from wire.errors import RemoteError
 from wire.frames import encode
-from wire.generated.pulsar_api_pb2 import BaseCommand, CommandAck, CommandFlow, CommandMessage, CommandSubscribe, MessageIdData
+from wire.generated.pulsar_api_pb2 import BaseCommand, CommandAck, CommandMessage, CommandSubscribe, MessageIdData
 from wire.received import Undecodable, opened_entry
 
 from ..errors import CloseCode
@@ -31,7 +32,7 @@ class ReaderSession:
         self._window.open(len(topics))
         self._read = [options.start for _ in topics]
         self._ended: set[int] = set()
-        self._is_partitioned = len(topics) > 1 or "-partition-" in topics[0]
+        self._partitions = [TopicName.parse(topic).partition_index for topic in topics]
 
     @property
     def is_full(self) -> bool:
@@ -52,7 +53,7 @@ class ReaderSession:
 
     def on_attached(self, place: int, answer: BaseCommand, now: Now) -> list[Effect]:
         self._window.attached(place)
-        return self._flow()
+        return self._window.flow()
 
     def on_lost(self, place: int) -> None:
         self._window.lost(place)
@@ -74,7 +75,7 @@ class ReaderSession:
             found = opened_entry(section)
         except (Undecodable, RemoteError):
             self._window.take(place, 1, iter(()), 0)
-            return self._flow()
+            return self._window.flow()
         size, redeliveries, start = found.batch_size, about.redelivery_count, self._read[place]
         is_same = (start.ledger_id, start.entry_id) == (at.ledger_id, at.entry_id)
         first = start.batch_index + 1 if size and is_same else -1
@@ -88,28 +89,20 @@ class ReaderSession:
         read: dict[int, MessageIdData] = {}
         while len(effects) < TURN_MESSAGES and (arrived := self._window.next()) is not None:
             place, message = arrived.place, arrived.message
-            partition = int(self.topics[place].rpartition("-partition-")[2]) if self._is_partitioned else -1
-            text = id_text(arrived.ledger_id, arrived.entry_id, partition, message.batch_index, arrived.batch_size)
+            text = id_text(
+                arrived.ledger_id, arrived.entry_id, self._partitions[place], message.batch_index, arrived.batch_size
+            )
             effects.append(Tell(message_text(text, message.payload, about_message(arrived))))
             self._read[place] = read[place] = MessageIdData(
                 ledger_id=arrived.ledger_id, entry_id=arrived.entry_id, batch_index=message.batch_index
             )
-        return [*effects, *(self._ack(place, at) for place, at in read.items()), *self._flow()]
+        return [*effects, *(self._ack(place, at) for place, at in read.items()), *self._window.flow()]
 
     def _ack(self, place: int, at: MessageIdData) -> Send:
         """Everything before is read: the broker's figures of the reader follow it (Apache's ReaderImpl)."""
         ack = CommandAck(consumer_id=place, ack_type=CommandAck.Cumulative)
         ack.message_id.append(MessageIdData(ledger_id=at.ledger_id, entry_id=at.entry_id))
         return Send(place, encode(BaseCommand(type=BaseCommand.ACK, ack=ack)))
-
-    def _flow(self) -> list[Effect]:
-        effects: list[Effect] = []
-        for place in range(len(self.topics)):
-            permits = self._window.due_permits(place)
-            if permits:
-                flow = CommandFlow(consumer_id=place, message_permits=permits)
-                effects.append(Send(place, encode(BaseCommand(type=BaseCommand.FLOW, flow=flow))))
-        return effects
 
     def on_text(self, text: bytes, now: Now) -> list[Effect]:
         try:

@@ -10,7 +10,11 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from wire.errors import RemoteError
+from wire.frames import encode
+from wire.generated.pulsar_api_pb2 import BaseCommand, CommandFlow
 from wire.received import Message
+
+from .effects import Effect, Send
 
 
 class Arrived(NamedTuple):
@@ -99,7 +103,17 @@ class Window:
         self.ready = deque(entry for entry in self.ready if entry.place != place)
         self.places[place].ready = 0
 
-    def due_permits(self, place: int) -> int:
+    def flow(self) -> list[Effect]:
+        """Permits that are due, for the brokers."""
+        effects: list[Effect] = []
+        for place in range(len(self.places)):
+            permits = self._due_permits(place)
+            if permits:
+                flow = CommandFlow(consumer_id=place, message_permits=permits)
+                effects.append(Send(place, encode(BaseCommand(type=BaseCommand.FLOW, flow=flow))))
+        return effects
+
+    def _due_permits(self, place: int) -> int:
         """Permits to grant now: half of the share of the place or more, or any where it has none; 0 for none."""
         if not self.places[place].is_attached:
             return 0

@@ -8,7 +8,7 @@ import pytest
 
 from handlers.websocket.machines.consuming import OLD_BATCH_MAX, TURN_MESSAGES, ConsumerSession
 from handlers.websocket.machines.effects import Bury, Effect, Reattach, Unsubscribe
-from handlers.websocket.machines.message_ids import text_of
+from handlers.websocket.machines.message_ids import message_id_of, text_of
 from handlers.websocket.machines.options import ConsumerOptions
 from tests.handlers.websocket.machines.machine_peer import START, TOPIC, after, batch, ended, message, sent, told
 from wire.client_end import Received
@@ -85,6 +85,16 @@ def test_a_batch_is_acknowledged_once_all_its_messages_are() -> None:
     machine, _ = session()
     ids = [each["messageId"] for each in told(machine.on_received(0, batch(1, [b"a", b"b", b"c"]), START))]
     assert [acked(machine.on_text(command(ids[at]), START)) for at in (2, 0, 0, 1)] == [[], [], [], [1]]
+
+
+@pytest.mark.parametrize(("topic", "partition"), [(f"{TOPIC}-partition-7", 7), (f"{TOPIC}-partition-x", -1), (TOPIC, -1)])
+def test_the_partition_in_an_id_is_that_of_the_topic_name(topic: str, partition: int) -> None:
+    """A name that ends in -partition-x, of no partition, made an error of the first message."""
+    machine = ConsumerSession(ConsumerOptions(), [topic], "s", "c")
+    machine.on_attached(0, ATTACHED, START)
+    [first] = told(machine.on_received(0, message(3), START))
+    found = message_id_of(first["messageId"])
+    assert (found.partition, found.entry_id) == (partition, 3)
 
 
 def test_a_message_of_an_earlier_session_is_acknowledged_by_its_id() -> None:
